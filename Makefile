@@ -113,17 +113,11 @@ check: setup
 check-quick: setup
 	$(Q)scripts/check --quick
 
-# Hours rather than minutes: fifty boots, long litmus runs, the largest machines, Linux's own tests
-# of RCU and locks in interrupt storms; many random instructions, many seeds.
-soak: all $(B)/tests/unit/phnx_thousand
-	$(Q)tests/machine/run --long
-	$(Q)tests/model/run --long
-	$(Q)tests/sim/run --long
-	$(Q)tests/fuzz/run --seconds 3600
-	$(Q)MIB=1024 tests/netns/run shell-cut
-	$(Q)tests/vpg/alarms 3600 50
-	$(Q)$(B)/tests/unit/phnx_thousand $$(date +%s) 1000
-	$(Q)$(MAKE) --no-print-directory diff
+# Hours rather than minutes (HOURS=4): fifty boots, long litmus runs, the largest machines, Linux's
+# own tests of RCU and locks in interrupt storms, storms of losses; many random instructions, many
+# seeds.  Goes on where it was interrupted.
+soak:
+	$(Q)scripts/soak --hours $(or $(HOURS),4)
 
 lint:
 	$(Q)scripts/check-includes
@@ -148,7 +142,8 @@ help:
 	@echo "  make check      all tests; scripts/check --list: its stages," \
 		"scripts/check STAGE: one of them"
 	@echo "  make check-quick    less than three minutes of them, for each change"
-	@echo "  make soak       the long runs too"
+	@echo "  make soak       the long runs, four hours of them (HOURS=4);" \
+		"goes on where it was interrupted"
 	@echo "  make unit       unit tests alone"
 	@echo "  make diff       random instructions on both engines and QEMU:" \
 		"SEQUENCES=100000 SEED=..."

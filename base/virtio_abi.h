@@ -35,6 +35,26 @@ enum virtio_limit {
 	VIRTIO_PUSHES = 32, /* messages that the guest has not requested (packets), in flight */
 };
 
+/* What a monitor may do itself with a disk's image, if it is on the I/O server's host. */
+enum virtio_direct {
+	VIRTIO_DIRECT_READ = 1,
+	VIRTIO_DIRECT_WRITE = 2,
+	VIRTIO_DIRECT_MEMORY = 4, /* the file is in memory: no read waits for a disk */
+};
+
+/* A request to a disk (5.2.6): this header, then the data, and at the end a byte for the status. */
+enum virtio_blk {
+	VIRTIO_BLK_IN = 0,
+	VIRTIO_BLK_OUT = 1,
+	VIRTIO_BLK_OK = 0,
+	VIRTIO_BLK_SECTOR_BYTES = 512,
+};
+struct virtio_blk_header {
+	uint32_t type, reserved;
+	uint64_t sector;
+};
+_Static_assert(sizeof(struct virtio_blk_header) == 16, "layout (virtio 1.2, 5.2.6)");
+
 /* Registers, as offsets in the slot's page (4.2.2). */
 enum virtio_register {
 	VIRTIO_MAGIC = 0x00,
@@ -73,6 +93,19 @@ static inline bool virtio_register_of(gpa_t gpa, unsigned *slot, unsigned *offse
 	*slot = (unsigned)(at / VIRTIO_SLOT_BYTES);
 	*offset = at % VIRTIO_SLOT_BYTES;
 	return at < VIRTIO_SLOTS * VIRTIO_SLOT_BYTES;
+}
+
+/* True for an access that the guest's driver makes at each interrupt and that needs no device: it
+ * reads why it is interrupted, which is VIRTIO_INTERRUPT_CHAINS, or says that it has seen that.
+ * The lines are edge-triggered, and an edge means that a chain was given back.  Only the console's
+ * configuration changes while the machine runs; the I/O server knows when. */
+enum { VIRTIO_INTERRUPT_CHAINS = 1 };
+static inline bool virtio_only_tells(gpa_t gpa, bool write)
+{
+	unsigned slot, offset;
+
+	return virtio_register_of(gpa, &slot, &offset) && slot != VIRTIO_CONSOLE &&
+	       offset == (write ? VIRTIO_INTERRUPT_ACK : VIRTIO_INTERRUPT_STATUS);
 }
 
 /* True for a write that stops a queue, or all queues of a device.  The guest may continue only when

@@ -77,8 +77,9 @@ enum end_reason {
 	END_COMMAND, END_POWEROFF, END_PANIC, END_GUEST_FAULT, END_PART_DIED, END_USER, END_FAILURE,
 	END_REBOOT,
 };
-/* Payload of MACHINE_START: pages that hold data already. */
-struct page_range { uint32_t first_gfn, count, owner /* node */; };
+/* Payload of MACHINE_START: pages that a node owns from the start; or that nobody owns yet, but
+ * whose home is to be at that node (`unowned`). */
+struct page_range { uint32_t first_gfn, count, owner /* node */, unowned; };
 /* output for every attached client; otherwise the number of one, assigned by node 0 */
 #define CONSOLE_ALL (~0u)
 struct page_heat { uint32_t gfn, faults; };

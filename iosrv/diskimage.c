@@ -11,12 +11,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 #include "base/undofile.h"
 #include "iosrv/diskio.h"
@@ -26,7 +28,7 @@ enum { BLOCK_BYTES = IMAGE_BLOCK_BYTES, BLOCK_SECTORS = BLOCK_BYTES / SECTOR_BYT
 
 struct diskimage {
 	int fd, overlay; /* overlay: -1 unless snapshot */
-	bool read_only;
+	bool read_only, in_memory;
 	char path[4096]; /* absolute */
 	uint64_t sectors;
 	uint8_t *own;	  /* snapshot: one bit per block that the overlay has */
@@ -53,6 +55,7 @@ struct diskimage *diskimage_open(const char *spec, char *why, size_t why_bytes)
 	bool ro = comma && !strcmp(comma, ",ro"), snapshot = comma && !strcmp(comma, ",snapshot");
 	char path[4096], settled[4400];
 	struct diskimage *image = calloc(1, sizeof *image);
+	struct statfs system;
 	struct stat st;
 
 	snprintf(path, sizeof path, "%.*s",
@@ -68,6 +71,7 @@ struct diskimage *diskimage_open(const char *spec, char *why, size_t why_bytes)
 		return fail(image, why, why_bytes, path, strerror(errno));
 	if (fstat(image->fd, &st) || !S_ISREG(st.st_mode))
 		return fail(image, why, why_bytes, path, "is not a regular file");
+	image->in_memory = !fstatfs(image->fd, &system) && system.f_type == TMPFS_MAGIC;
 	if (!st.st_size || st.st_size % SECTOR_BYTES)
 		return fail(image, why, why_bytes, path, "its size is not a multiple of 512 bytes");
 	if (flock(image->fd, (ro || snapshot ? LOCK_SH : LOCK_EX) | LOCK_NB))
@@ -107,6 +111,23 @@ void diskimage_close(struct diskimage *image)
 
 uint64_t diskimage_sectors(const struct diskimage *image) { return image->sectors; }
 bool diskimage_read_only(const struct diskimage *image) { return image->read_only; }
+
+bool diskimage_in_memory(const struct diskimage *image) { return image->in_memory; }
+
+bool diskimage_shares(const struct diskimage *image, bool write)
+{
+	return image->overlay < 0 && !(write && (image->read_only || image->undo));
+}
+
+int diskimage_open_shared(const struct diskimage *image)
+{
+	char path[40];
+
+	if (!diskimage_shares(image, false))
+		return -1;
+	snprintf(path, sizeof path, "/proc/self/fd/%d", image->fd);
+	return open(path, (diskimage_shares(image, true) ? O_RDWR : O_RDONLY) | O_CLOEXEC);
+}
 
 static bool owns(const struct diskimage *image, uint64_t block)
 {

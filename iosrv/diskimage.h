@@ -17,6 +17,11 @@ struct diskimage *diskimage_open(const char *spec, char *why, size_t why_bytes);
 void diskimage_close(struct diskimage *image);
 uint64_t diskimage_sectors(const struct diskimage *image);
 bool diskimage_read_only(const struct diskimage *image);
+/* True if somebody else on this host may also read the image's file, or write it. */
+bool diskimage_shares(const struct diskimage *image, bool write);
+bool diskimage_in_memory(const struct diskimage *image); /* of the host, on no disk */
+/* Open the file once more, with those rights, without the lock.  Returns a descriptor, or -1. */
+int diskimage_open_shared(const struct diskimage *image);
 /* These return 0 or -errno: -ERANGE if a sector is beyond the image, -EROFS, -ENOSPC, -EIO, ... */
 int diskimage_read(struct diskimage *image, uint64_t sector, unsigned count, void *to);
 int diskimage_write(struct diskimage *image, uint64_t sector, unsigned count, const void *from);

@@ -10,6 +10,7 @@
 
 #include <string.h>
 #include "base/guest_abi.h"
+#include "iosrv/virtio.h"
 
 enum {
 	PINS = 24, REG_SELECT = 0, REG_WINDOW = 0x10, INDEX_ID = 0, INDEX_VERSION = 1,
@@ -118,6 +119,8 @@ static void write_register(uint32_t index, uint32_t value)
 		io.id = value & ID_BITS;
 	if (index < INDEX_TABLE || pin >= PINS)
 		return;
+	if (index & 1 ? value != io.entry[pin][1] : (value & ENTRY_LOW) != io.entry[pin][0])
+		virtio_rerouted(pin);
 	io.entry[pin][index & 1] = index & 1 ? value : value & ENTRY_LOW;
 	if (io.waiting[pin] && !(io.entry[pin][0] & ENTRY_MASKED))
 		deliver(pin);

@@ -200,6 +200,9 @@ void net_reset(void);
 /* snapshot.c.  Copy all devices' states, while no CPU and no chip's work() runs.  Returns 0 or
  * -errno. */
 int snapshot_capture(enum snapshot_mode mode);
+/* A state is saved in parts of so many bytes: an item names its part, so this belongs to the format
+ * of snapshot files. */
+enum { SNAPSHOT_PART_BYTES = 8 << 10 };
 /* send the next items; after the last one the copy is freed */
 void snapshot_pull(const struct msg_snapshot_pull *pull);
 void snapshot_forget(void);

@@ -1,6 +1,6 @@
 /* iosrv_main.c - the I/O server's process: its socket, its loop, its timers.
  *
- *   vmp-iosrv --socket FD [OPTION]...    options of the machine: base/machine.def
+ *   vmp-iosrv --socket FD [--disks-socket FD] [OPTION]...    options: base/machine.def
  *
  * Node 0's daemon starts it; it ends when the daemon closes the socket.  All messages that wait in
  * the socket are served together (serve.c); collected output is sent before the server sleeps.
@@ -17,6 +17,7 @@
 #include <sys/socket.h>
 #include <signal.h>
 #include <unistd.h>
+#include "base/filepass.h"
 #include "base/log.h"
 #include "base/machine.h"
 #include "base/schedule.h"
@@ -25,7 +26,7 @@
 #include "iosrv/worker.h"
 
 static struct server {
-	int socket;
+	int socket, disks; /* disks: -1, or where offer_disks() sends them */
 	unsigned n_cpus;
 	struct event_base *loop;
 	struct event *readable;
@@ -131,13 +132,15 @@ static void on_readable(evutil_socket_t fd, short what, void *context)
 static struct machine parse(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{ "socket", required_argument, NULL, 's' }, { 0 },
+		{ "socket", required_argument, NULL, 's' },
+		{ "disks-socket", required_argument, NULL, 'd' },
+		{ 0 },
 	};
 	struct machine machine;
 	char why[200];
 	int c;
 
-	server.socket = -1;
+	server.socket = server.disks = -1;
 	machine_defaults(&machine);
 	if (machine_take_words(&machine, MACHINE_IOSRV, &argc, argv, why, sizeof why))
 		die("%s", why);
@@ -145,6 +148,7 @@ static struct machine parse(int argc, char **argv)
 	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1)
 		switch (c) {
 		case 's': server.socket = atoi(optarg); break;
+		case 'd': server.disks = atoi(optarg); break;
 		default: exit(EXIT_VMP_FAILURE);
 		}
 	if (server.socket < 0 || !server.n_cpus)
@@ -237,6 +241,24 @@ static int open_devices(const struct machine *machine, char *why, size_t why_byt
 	return error;
 }
 
+/* Offer the monitors of this host the images that they may use themselves. */
+static void offer_disks(void)
+{
+	int fd[MAX_DISKS], error;
+
+	if (server.disks < 0)
+		return;
+	for (unsigned i = 0; i < MAX_DISKS; i++)
+		fd[i] = blk_image(i) ? diskimage_open_shared(blk_image(i)) : -1;
+	error = filepass_send(server.disks, fd, MAX_DISKS);
+	if (error) /* they go without */
+		log_warn("cannot give the disks to the monitors: %s", strerror(-error));
+	for (unsigned i = 0; i < MAX_DISKS; i++)
+		if (fd[i] >= 0)
+			close(fd[i]);
+	close(server.disks);
+}
+
 int main(int argc, char **argv)
 {
 	struct machine machine;
@@ -252,6 +274,8 @@ int main(int argc, char **argv)
 	machine = parse(argc, argv);
 	error = open_devices(&machine, why, sizeof why);
 	serve_start(machine.restore);
+	if (!error)
+		offer_disks();
 	iosrv_send(MSG_HELLO, VNODE_DAEMON(0),
 		   &(struct msg_hello){ .wire_version = wire_version, .role = PEER_IOSRV },
 		   sizeof(struct msg_hello), NULL, 0);

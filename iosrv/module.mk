@@ -7,7 +7,7 @@ IOSRV_MAIN := $(addprefix iosrv/,iosrv_main.o iosrv_confine.o processes.o worker
 $(eval $(call program,vmp-iosrv,$(IOSRV_MAIN) $(IOSRV_OBJECTS) $(BASE_OBJECTS),-levent -lpthread))
 IOSRV_TEST_OBJECTS := tests/unit/iosrv_fake.o $(filter-out iosrv/serve.o,$(IOSRV_OBJECTS)) \
 	$(BASE_OBJECTS)
-IOSRV_TESTS := chips uart stream agent ioapic ide virtio folder undo
+IOSRV_TESTS := chips uart stream agent ioapic ide virtio disk folder undo
 $(foreach t,$(IOSRV_TESTS),$(eval \
 	$(call unit-test,iosrv_$(t),tests/unit/iosrv_$(t).o $(IOSRV_TEST_OBJECTS),)))
 $(eval $(call unit-test,iosrv_busmaster,\

@@ -3,8 +3,7 @@
 #define IOSRV_NETFRAME_H
 
 enum {
-	NET_MTU =
-		8000, /* large: each frame is a message; 8192 bytes are the most that one carries */
+	NET_MTU = 8000, /* large: each frame is a message, which carries MAX_MSG_PAYLOAD at most */
 	NET_FRAME_BYTES = NET_MTU + 18,
 };
 #define NET_MAC                                                                                    \

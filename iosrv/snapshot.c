@@ -15,8 +15,6 @@
 #include "iosrv/diskimage.h"
 #include "iosrv/ninep.h"
 
-enum { PART_BYTES = MAX_MSG_PAYLOAD };
-
 static struct {
 	bool taken;
 	void *chip[N_CHIPS];		      /* the copy of its state */
@@ -134,9 +132,9 @@ static void send_item(uint32_t seq, enum snapshot_kind kind, uint32_t index, con
 
 static size_t part_bytes(const struct chip *chip, unsigned part)
 {
-	size_t at = (size_t)part * PART_BYTES, all = chipstate_bytes(chip);
+	size_t at = (size_t)part * SNAPSHOT_PART_BYTES, all = chipstate_bytes(chip);
 
-	return at >= all ? 0 : all - at < PART_BYTES ? all - at : PART_BYTES;
+	return at >= all ? 0 : all - at < SNAPSHOT_PART_BYTES ? all - at : SNAPSHOT_PART_BYTES;
 }
 
 static bool send_chip(uint32_t seq)
@@ -148,7 +146,7 @@ static bool send_chip(uint32_t seq)
 		if (bytes) {
 			send_item(seq, SNAPSHOT_CHIP, copy.at_chip << 16 | copy.at_part,
 				  (uint8_t *)copy.chip[copy.at_chip] +
-					  (size_t)copy.at_part * PART_BYTES,
+					  (size_t)copy.at_part * SNAPSHOT_PART_BYTES,
 				  bytes);
 			copy.at_part++;
 			return true;
@@ -199,7 +197,7 @@ static bool send_disk(uint32_t seq)
 
 static bool send_folder(uint32_t seq)
 {
-	size_t at = (size_t)copy.at_files * PART_BYTES, left = copy.files_bytes - at;
+	size_t at = (size_t)copy.at_files * SNAPSHOT_PART_BYTES, left = copy.files_bytes - at;
 
 	if (at >= copy.files_bytes)
 		return false;
@@ -209,7 +207,7 @@ static bool send_folder(uint32_t seq)
 		return true;
 	}
 	send_item(seq, SNAPSHOT_FILES, copy.at_files++, copy.files + at,
-		  left < PART_BYTES ? left : PART_BYTES);
+		  left < SNAPSHOT_PART_BYTES ? left : SNAPSHOT_PART_BYTES);
 	return true;
 }
 
@@ -231,7 +229,7 @@ static void load_chip(uint32_t index, const void *data, size_t bytes)
 	unsigned number = index >> 16, part = index & 0xffff;
 
 	if (number >= N_CHIPS || !bytes || bytes != part_bytes(chips[number], part) ||
-	    loaded[number].count != (size_t)part * PART_BYTES) {
+	    loaded[number].count != (size_t)part * SNAPSHOT_PART_BYTES) {
 		iosrv_fail("the snapshot's devices are not those of this version of vmp");
 		return;
 	}
@@ -315,7 +313,7 @@ static void load_files(uint32_t index, const void *data, size_t bytes)
 		iosrv_fail("the snapshot's live folder is not there");
 		return;
 	}
-	if (!bytes || loaded_files.count != (size_t)index * PART_BYTES ||
+	if (!bytes || loaded_files.count != (size_t)index * SNAPSHOT_PART_BYTES ||
 	    bytes > NINEP_STATE_BYTES - loaded_files.count) {
 		iosrv_fail("the snapshot's live folder cannot be loaded: "
 			   "its state is not in order");

@@ -84,9 +84,7 @@ static void reset_device(unsigned slot)
 
 static void forget_coming(struct lease *lease)
 {
-	if (lease->coming)
-		free(lease->coming->in);
-	free(lease->coming);
+	virtio_forget(lease->coming);
 	lease->coming = NULL;
 }
 
@@ -123,23 +121,22 @@ static void grant(unsigned slot, unsigned queue)
 	const struct state *d = &devices[slot];
 	struct lease *lease = &leases[slot][queue];
 	unsigned cpu = d->notifier[queue];
-	struct msg_virtio_grant body = { .cpu = cpu,
-					 .slot = slot,
-					 .queue = queue,
-					 .size = d->size[queue],
-					 .desc = d->desc[queue],
-					 .avail = d->avail[queue],
-					 .used = d->used[queue],
-					 .avail_next = d->avail_next[queue],
-					 .used_next = d->used_next[queue],
-					 .event_idx = !!(virtio_features(slot) &
-							 FEATURE_EVENT_IDX) };
+	bool event_idx = virtio_features(slot) & FEATURE_EVENT_IDX;
+	struct msg_virtio_grant body = {
+		.cpu = cpu, .slot = slot, .queue = queue, .size = d->size[queue],
+		.desc = d->desc[queue], .avail = d->avail[queue], .used = d->used[queue],
+		.avail_next = d->avail_next[queue], .used_next = d->used_next[queue],
+		.event_idx = event_idx,
+		.direct = models[slot]->direct ? models[slot]->direct(slot) : 0,
+	};
 
 	if (lease->state != LEASE_FREE || lease->stopping || !d->ready[queue] ||
 	    cpu >= iosrv_cpus() || away_has(cpu))
 		return;
 	lease->state = LEASE_HELD;
 	lease->holder = cpu;
+	if (body.direct)
+		body.irq_cpu_mask = ioapic_route(lines[slot], &body.irq_vector);
 	iosrv_send(MSG_VIRTIO_GRANT, VNODE_CPU(cpu), &body, sizeof body, NULL, 0);
 }
 
@@ -160,6 +157,13 @@ static void recall(unsigned slot, unsigned queue)
 		return;
 	lease->state = LEASE_RECALLED;
 	tell(lease->holder, VIRTIO_RECALL, slot, queue);
+}
+
+void virtio_rerouted(unsigned line) /* (TRICKS: old-route-first) */
+{
+	for (unsigned slot = 0; slot < VIRTIO_SLOTS; slot++)
+		if (lines[slot] == line && models[slot] && models[slot]->direct)
+			recall(slot, 0);
 }
 
 static void notify(unsigned slot, unsigned queue, unsigned cpu)
@@ -226,11 +230,8 @@ static void put_route(unsigned slot, struct msg_virtio *body)
 
 void virtio_done(struct virtio_request *r, uint32_t written)
 {
-	struct msg_virtio body = { .cpu = r->cpu,
-				   .op = VIRTIO_DONE,
-				   .slot = r->slot,
-				   .queue = r->queue,
-				   .head = r->head };
+	struct msg_virtio body = { .cpu = r->cpu, .op = VIRTIO_DONE, .slot = r->slot,
+				   .queue = r->queue, .head = r->head };
 	uint32_t part;
 
 	bug_on(written > r->in_bytes);

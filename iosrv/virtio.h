@@ -8,7 +8,8 @@
  *	state	 event				next	 message
  *	FREE	 notified by CPU c		HELD c	 GRANT to c
  *	HELD a	 notified by CPU b, or stopped	RECALLED RECALL to a
- *	RECALLED RELEASE			FREE, and HELD b if b has notified
+ *	HELD a	 the interrupt's route changes	RECALLED RECALL to a (a disk)
+ *	RECALLED RELEASE			FREE, and HELD by who notified last
  *	HELD	 the holder sends chains (REQUEST), answered by DONE, and takes what is pushed
  *
  * A lease comes back only when all chains are done, and a stopped CPU has none (LEAVE, BACK).  So
@@ -47,6 +48,9 @@ struct virtio_model {
 	 * none. */
 	void (*config)(unsigned slot, uint8_t *to, size_t bytes);
 	void (*request)(struct virtio_request *request);
+	/* The requests that a monitor of this host may serve itself: enum virtio_direct; may be
+	 * NULL. */
+	uint32_t (*direct)(unsigned slot);
 	void (*room)(unsigned slot); /* virtio_push() may accept data again; may be NULL */
 	/* the guest has one more pushed message, the oldest; may be NULL */
 	void (*taken)(unsigned slot);
@@ -70,6 +74,8 @@ bool virtio_push(unsigned slot, const void *data, uint32_t bytes);
 unsigned virtio_pushes(unsigned slot);
 /* The configuration space has other values now: notify the driver.  False: there is none yet. */
 bool virtio_config_changed(unsigned slot);
+/* The interrupt line has another route now: a lease that was granted with the old one ends. */
+void virtio_rerouted(unsigned line);
 /* A message from a monitor. */
 void virtio_on_ask(const struct msg_virtio *ask, const void *payload, uint32_t bytes);
 

@@ -1,7 +1,8 @@
 /* virtio_blk.c - disks (virtio 1.2, 5.2): read, write, flush, discard, write zeroes; an image each
  * (diskimage.h).
  *
- * Reads and writes are served at once, by the host's page cache.  A flush waits for the host's
+ * Reads and writes are served at once, by the host's page cache: by the CPU's own monitor if it is
+ * on this host (monitor/localdisk.h), or else here.  A flush waits for the host's
  * disk, so flushes run in the chip's thread, one after the other.  The guest requests a flush after
  * the answers to the writes that it covers.  If the driver does not support flushes, each write is
  * flushed.
@@ -11,6 +12,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include "base/clock.h"
 #include "base/log.h"
 #include "iosrv/diskimage.h"
 #include "iosrv/virtio.h"
@@ -25,26 +27,20 @@ enum {
 	FEATURE_WRITE_ZEROES = 14
 };
 enum {
-	TYPE_IN = 0,
-	TYPE_OUT = 1,
 	TYPE_FLUSH = 4,
 	TYPE_GET_ID = 8,
 	TYPE_DISCARD = 11,
 	TYPE_WRITE_ZEROES = 13
 };
 enum {
-	STATUS_OK = 0,
 	STATUS_IOERR = 1,
 	STATUS_UNSUPP = 2,
 	ID_BYTES = 20,
 	RANGES = 16,
-	RANGE_SECTORS = 1 << 22
+	RANGE_SECTORS = 1 << 22,
+	COMPLAIN_S = 60
 };
 
-struct header {
-	uint32_t type, reserved;
-	uint64_t sector;
-};
 struct range {
 	uint64_t sector;
 	uint32_t count, flags;
@@ -61,12 +57,13 @@ struct config {
 	uint32_t max_write_zeroes_sectors, max_write_zeroes_seg;
 	uint8_t write_zeroes_may_unmap, unused1[3];
 };
-_Static_assert(sizeof(struct header) == 16 && sizeof(struct range) == 16 &&
+_Static_assert(sizeof(struct range) == 16 &&
 		       offsetof(struct config, max_write_zeroes_sectors) == 48,
 	       "layout (virtio 1.2, 5.2.4)");
 
 static struct diskimage *images[MAX_DISKS]; /* NULL: no such disk */
-static bool complained[MAX_DISKS][2];	    /* of reads and writes, and none has succeeded since */
+/* Of reads and writes: when an error was logged, unless one has succeeded here since; 0: never. */
+static uint64_t complained[MAX_DISKS][2];
 
 /* Flushes that wait; the first of them is in the thread. */
 static struct virtio_request *first_flush, *last_flush;
@@ -100,10 +97,21 @@ static void blk_config(unsigned slot, uint8_t *to, size_t bytes)
 	memcpy(to, &config, sizeof config < bytes ? sizeof config : bytes);
 }
 
+/* A write that must be flushed is the I/O server's, as is every other request. */
+static uint32_t blk_direct(unsigned slot)
+{
+	const struct diskimage *image = images[slot - VIRTIO_DISKS];
+	bool flushes = virtio_features(slot) & VIRTIO_FEATURE(FEATURE_FLUSH);
+
+	return (diskimage_shares(image, false) ? VIRTIO_DIRECT_READ : 0) |
+	       (diskimage_shares(image, true) && flushes ? VIRTIO_DIRECT_WRITE : 0) |
+	       (diskimage_in_memory(image) ? VIRTIO_DIRECT_MEMORY : 0);
+}
+
 /* The last byte that the device writes is the status. */
 static void finish(struct virtio_request *r, int result)
 {
-	r->in[r->in_bytes - 1] = !result		 ? STATUS_OK
+	r->in[r->in_bytes - 1] = !result		 ? VIRTIO_BLK_OK
 				 : result == -EOPNOTSUPP ? STATUS_UNSUPP
 							 : STATUS_IOERR;
 	virtio_done(r, r->in_bytes);
@@ -149,22 +157,27 @@ void blk_on_worked(int result)
 		iosrv_start_work(&virtio_chip);
 }
 
-/* Log the first of several errors in a row: a guest may retry for ever. */
+/* Log the first of several errors in a row, and then one a minute: a guest may retry for ever, and
+ * a monitor does not tell what it has done well. */
 static void complain(const struct virtio_request *r, bool out, uint64_t sector, int error)
 {
 	unsigned disk = r->slot - VIRTIO_DISKS;
 	bool full = error == -ENOSPC || error == -EDQUOT || error == -EFBIG;
+	uint64_t *last = &complained[disk][out], now = clock_now_ns();
 
-	if (error && !complained[disk][out])
+	if (!error) {
+		*last = 0;
+	} else if (!*last || now - *last >= COMPLAIN_S * 1000000000ull) {
+		*last = now;
 		log_warn("disk %u: %s sector %llu: %s: the guest gets an error%s", disk,
 			 out ? "writing" : "reading", (unsigned long long)sector, strerror(-error),
 			 full ? "; make room where the image is" : "");
-	complained[disk][out] = error;
+	}
 }
 
-static int transfer(struct virtio_request *r, const struct header *header)
+static int transfer(struct virtio_request *r, const struct virtio_blk_header *header)
 {
-	bool out = header->type == TYPE_OUT;
+	bool out = header->type == VIRTIO_BLK_OUT;
 	uint32_t bytes = out ? r->out_bytes - sizeof *header : r->in_bytes - 1;
 	int result;
 
@@ -182,7 +195,9 @@ static int transfer(struct virtio_request *r, const struct header *header)
 /* Discard ranges of sectors, or set them to zero. */
 static int clear(struct virtio_request *r, uint32_t type)
 {
-	uint32_t bytes = r->out_bytes - sizeof(struct header), n = bytes / sizeof(struct range);
+	const uint8_t *ranges = r->out + sizeof(struct virtio_blk_header);
+	uint32_t bytes = r->out_bytes - sizeof(struct virtio_blk_header);
+	uint32_t n = bytes / sizeof(struct range);
 	int result = 0;
 
 	if (bytes % sizeof(struct range) || n > RANGES)
@@ -190,7 +205,7 @@ static int clear(struct virtio_request *r, uint32_t type)
 	for (uint32_t i = 0; i < n && !result; i++) {
 		struct range range;
 
-		memcpy(&range, r->out + sizeof(struct header) + i * sizeof range, sizeof range);
+		memcpy(&range, ranges + i * sizeof range, sizeof range);
 		if (range.count > RANGE_SECTORS)
 			return -EINVAL;
 		if (range.count)
@@ -212,7 +227,7 @@ static int get_id(struct virtio_request *r)
 
 static void blk_request(struct virtio_request *r)
 {
-	struct header header;
+	struct virtio_blk_header header;
 	bool writes_through = !(virtio_features(r->slot) & VIRTIO_FEATURE(FEATURE_FLUSH));
 	int result;
 
@@ -222,8 +237,8 @@ static void blk_request(struct virtio_request *r)
 	}
 	memcpy(&header, r->out, sizeof header);
 	switch (header.type) {
-	case TYPE_IN:
-	case TYPE_OUT: result = transfer(r, &header); break;
+	case VIRTIO_BLK_IN:
+	case VIRTIO_BLK_OUT: result = transfer(r, &header); break;
 	case TYPE_FLUSH: flush(r); return;
 	case TYPE_GET_ID: result = get_id(r); break;
 	case TYPE_DISCARD:
@@ -231,7 +246,7 @@ static void blk_request(struct virtio_request *r)
 	default: result = -EOPNOTSUPP;
 	}
 	if (!result && writes_through &&
-	    (header.type == TYPE_OUT || header.type == TYPE_WRITE_ZEROES))
+	    (header.type == VIRTIO_BLK_OUT || header.type == TYPE_WRITE_ZEROES))
 		flush(r);
 	else
 		finish(r, result);
@@ -242,6 +257,7 @@ static const struct virtio_model virtio_blk = { .name = "disk",
 						.queues = 1,
 						.features = blk_features,
 						.config = blk_config,
+						.direct = blk_direct,
 						.request = blk_request };
 
 int blk_open(unsigned disk, const char *spec, char *why, size_t why_bytes)

@@ -113,12 +113,10 @@ static void env_port_out_string(void *ctx, uint16_t port, unsigned size, unsigne
 
 static uint32_t env_mmio_read(void *ctx, gpa_t gpa, unsigned size)
 {
-	uint32_t value;
-
 	if (gpa > UINT32_MAX)
 		return UINT32_MAX; /* no device is there */
-	if (rings_read(gpa, &value))
-		return value;
+	if (virtio_only_tells(gpa, false))
+		return VIRTIO_INTERRUPT_CHAINS;
 	return io(ctx,
 		  (struct msg_io_request){
 			  .address = (uint32_t)gpa,
@@ -133,7 +131,7 @@ static void env_mmio_write(void *ctx, gpa_t gpa, unsigned size, uint32_t value)
 	struct monitor *m = ctx;
 	unsigned slot, offset;
 
-	if (gpa > UINT32_MAX || rings_write(m, gpa, size, value))
+	if (gpa > UINT32_MAX || virtio_only_tells(gpa, true) || rings_write(m, gpa, size, value))
 		return;
 	io(m,
 	   (struct msg_io_request){ .address = (uint32_t)gpa,

@@ -71,3 +71,45 @@ void guestmem_unpin(struct monitor *m, gfn_t gfn)
 		return;
 	pin_drop(find_pin(m, hostshm_pin(gfn, 1)));
 }
+
+static void copy_page(uint8_t *page, void *data, uint32_t bytes, bool write)
+{
+	if (bytes == 2 && !((uintptr_t)page & 1)) { /* an index or flags: in one access */
+		uint16_t value;
+
+		memcpy(&value, data, 2);
+		if (write)
+			__atomic_store_n((uint16_t *)page, value, __ATOMIC_RELEASE);
+		else
+			value = __atomic_load_n((uint16_t *)page, __ATOMIC_ACQUIRE);
+		memcpy(data, &value, 2);
+	} else if (write) {
+		memcpy(page, data, bytes);
+	} else {
+		memcpy(data, page, bytes);
+	}
+}
+
+bool guestmem_copy(struct monitor *m, uint64_t gpa, void *data, uint32_t bytes, bool write)
+{
+	uint64_t ram_bytes = (uint64_t)m->shm->ram_pages << PAGE_BITS;
+
+	if (gpa > ram_bytes || bytes > ram_bytes - gpa)
+		return false;
+	for (gpa_t at = gpa & ~(gpa_t)PAGE_MASK; at < gpa + bytes; at += PAGE_BYTES)
+		if (!ram_has(m->shm->ram_pages, gpa_to_gfn(at)))
+			return false;
+	while (bytes) {
+		gfn_t gfn = gpa_to_gfn(gpa);
+		uint32_t at = gpa & PAGE_MASK,
+			 part = PAGE_BYTES - at < bytes ? PAGE_BYTES - at : bytes;
+		uint8_t *page = guestmem_pin(m, gfn, write ? PAGE_WRITE : PAGE_READ);
+
+		copy_page(page + at, data, part, write);
+		guestmem_unpin(m, gfn);
+		gpa += part;
+		data = (uint8_t *)data + part;
+		bytes -= part;
+	}
+	return true;
+}

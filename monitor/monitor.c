@@ -3,6 +3,7 @@
  * CPU from another host), runs the CPU, and ends when the daemon does.
  *
  *   vmp-monitor --cpu I --socket FD --ram-fd FD --shm-fd FD --cpus-fd FD --bell-fd FD --log-fd FD
+ *		--disk-fds FD,FD,...
  *
  * and those options of the machine that a monitor reads (base/machine.def).
  */
@@ -28,6 +29,7 @@
 #include "base/machine.h"
 #include "base/schedule.h"
 #include "monitor/cpu_state.h"
+#include "monitor/localdisk.h"
 
 static struct monitor monitor;
 
@@ -68,6 +70,7 @@ static struct arguments parse(int argc, char **argv)
 		{ "cpus-fd", required_argument, NULL, 'p' },
 		{ "bell-fd", required_argument, NULL, 'b' },
 		{ "log-fd", required_argument, NULL, 'l' },
+		{ "disk-fds", required_argument, NULL, 'd' },
 		{ 0 },
 	};
 	struct arguments a = { -1, -1, -1, -1, -1, -1, 2, { 0 } };
@@ -86,6 +89,7 @@ static struct arguments parse(int argc, char **argv)
 		case 'p': a.cpus = atoi(optarg); break;
 		case 'b': a.bell = atoi(optarg); break;
 		case 'l': a.log = atoi(optarg); break;
+		case 'd': localdisk_open(optarg); break;
 		default: exit(EXIT_VMP_FAILURE);
 		}
 	if (a.cpu < 0 || a.cpu >= MAX_CPUS || a.socket < 0 || a.ram < 0 || a.shm < 0 ||
@@ -115,6 +119,7 @@ static void prepare_signals(struct monitor *m)
 
 	sigaction(SIGALRM, &alarm, NULL);
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit is an error of the guest's disk */
 	signal(SIGINT, SIG_IGN); /* the daemon ends us */
 	if (timer_create(CLOCK_MONOTONIC, &event, &m->timer))
 		die("no timer: %s; see ulimit -i", strerror(errno));
@@ -178,6 +183,8 @@ void monitor_wait_for_start(struct monitor *m)
 				   m->cpu ? 0 : VMP_BOOT_PARAMS_GPA);
 			log_debug("CPU %u starts at %x", m->cpu, m->vcpu.eip);
 			m->started = true;
+		} else if (m->dump_wanted) {
+			send_dump(m);
 		} else if (!(atomic_load(&m->slot->post) & (POST_MESSAGE | POST_START))) {
 			monitor_sleep(m, &m->slot->wake, wake);
 		}

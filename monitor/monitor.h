@@ -205,13 +205,15 @@ void *guestmem_pin(struct monitor *m, gfn_t gfn, enum page_right right);
 /* Pin a page.  NULL: this host does not have the right. */
 void *guestmem_try_pin(struct monitor *m, gfn_t gfn, enum page_right right);
 void guestmem_unpin(struct monitor *m, gfn_t gfn);
+/* Copy guest memory to `data`, or, if `write`, the reverse; pins one page at a time.  Two bytes at
+ * an even address are copied in one access.  False: it is not all RAM, and nothing was copied. */
+bool guestmem_copy(struct monitor *m, uint64_t gpa, void *data, uint32_t bytes, bool write);
 /* Request a page and wait for the daemon's answer.  The pages in `ahead` may be needed next. */
 void guestmem_ask(struct monitor *m, gfn_t gfn, enum page_right right, const gfn_t ahead[],
 		  unsigned aheads);
 
 /* rings.c: the rings of those virtio devices whose lease this CPU has. */
-/* Read or write a device register without the I/O server.  False: the I/O server must do it. */
-bool rings_read(gpa_t gpa, uint32_t *value);
+/* Write a device register without the I/O server.  False: the I/O server must do it. */
 bool rings_write(struct monitor *m, gpa_t gpa, unsigned size, uint32_t value);
 /* After a write for which virtio_write_stops() is true: returns when nobody walks the rings. */
 void rings_stopped(struct monitor *m);

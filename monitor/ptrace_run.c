@@ -79,7 +79,7 @@ void send_dump(struct monitor *m)
 {
 	static char text[3 * MAX_MSG_PAYLOAD];
 	struct msg_dump dump = { .cpu = m->cpu, .seq = m->dump_seq };
-	unsigned n = vcpu_dump(&m->vcpu, text, sizeof text), at = 0, part;
+	unsigned n = m->started ? vcpu_dump(&m->vcpu, text, sizeof text) : 0, at = 0, part;
 
 	m->dump_wanted = false;
 	for (; at < n; at += part) {

@@ -21,6 +21,9 @@
  * next CPU with the lease.  Fresh buffers for pushes are notified once in a round of the ring, so
  * that the lease follows the CPU that supplies them.
  *
+ * A disk's image may be at hand: a monitor on the I/O server's host reads and writes it itself, as
+ * far as the lease allows (localdisk.h).
+ *
  * Bus-master DMA of the IDE disk comes the same way: the I/O server sends a step
  * (iosrv/busmaster.c) to the CPU that started it, whose monitor copies the bytes by the guest's
  * table (dma.c).
@@ -35,6 +38,7 @@
 #include "base/log.h"
 #include "base/virtio_abi.h"
 #include "monitor/dma.h"
+#include "monitor/localdisk.h"
 #include "monitor/virtqueue.h"
 
 struct in_flight {
@@ -56,6 +60,10 @@ struct kept {
 
 static struct lease {
 	bool held, recalled, broken;
+	uint32_t direct; /* enum virtio_direct */
+	struct route {
+		uint32_t cpu_mask, vector;
+	} route; /* of the interrupts of chains that are served here */
 	unsigned slot, number;
 	struct virtqueue queue;
 	unsigned n_in_flight;
@@ -72,70 +80,26 @@ static struct {
 	unsigned settled; /* number of SETTLED that have arrived */
 	uint32_t used;	  /* slots whose lines are to be raised */
 	/* where the interrupts of these slots go, as the last message said; no CPU: ask */
-	struct route {
-		uint32_t cpu_mask, vector;
-	} route[VIRTIO_SLOTS], now; /* now: of the message that is being served */
+	struct route route[VIRTIO_SLOTS], now; /* now: of the message that is being served */
 	struct kept *first, *last;
 } rings;
 
 /* --- guest memory --- */
 
-static void copy_page(uint8_t *page, void *data, uint32_t bytes, bool write)
-{
-	if (bytes == 2 && !((uintptr_t)page & 1)) { /* an index or flags: in one access */
-		uint16_t value;
-
-		memcpy(&value, data, 2);
-		if (write)
-			__atomic_store_n((uint16_t *)page, value, __ATOMIC_RELEASE);
-		else
-			value = __atomic_load_n((uint16_t *)page, __ATOMIC_ACQUIRE);
-		memcpy(data, &value, 2);
-	} else if (write) {
-		memcpy(page, data, bytes);
-	} else {
-		memcpy(data, page, bytes);
-	}
-}
-
-static bool copy_memory(struct monitor *m, uint64_t gpa, void *data, uint32_t bytes, bool write)
-{
-	uint64_t ram_bytes = (uint64_t)m->shm->ram_pages << PAGE_BITS;
-
-	if (gpa > ram_bytes || bytes > ram_bytes - gpa)
-		return false;
-	for (gpa_t at = gpa & ~(gpa_t)PAGE_MASK; at < gpa + bytes; at += PAGE_BYTES)
-		if (!ram_has(m->shm->ram_pages, gpa_to_gfn(at)))
-			return false;
-	while (bytes) {
-		gfn_t gfn = gpa_to_gfn(gpa);
-		uint32_t at = gpa & PAGE_MASK,
-			 part = PAGE_BYTES - at < bytes ? PAGE_BYTES - at : bytes;
-		uint8_t *page = guestmem_pin(m, gfn, write ? PAGE_WRITE : PAGE_READ);
-
-		copy_page(page + at, data, part, write);
-		guestmem_unpin(m, gfn);
-		gpa += part;
-		data = (uint8_t *)data + part;
-		bytes -= part;
-	}
-	return true;
-}
-
 static bool read_memory(void *ctx, uint64_t gpa, void *to, uint32_t bytes)
 {
-	return copy_memory(ctx, gpa, to, bytes, false);
+	return guestmem_copy(ctx, gpa, to, bytes, false);
 }
 
 static bool write_memory(void *ctx, uint64_t gpa, const void *from, uint32_t bytes)
 {
 	uint16_t index;
 
-	if (bytes == sizeof index) { /* copy_page() writes back what it was given */
+	if (bytes == sizeof index) { /* guestmem_copy() writes back what it was given */
 		memcpy(&index, from, sizeof index);
-		return copy_memory(ctx, gpa, &index, sizeof index, true);
+		return guestmem_copy(ctx, gpa, &index, sizeof index, true);
 	}
-	return copy_memory(ctx, gpa, (void *)from, bytes, true);
+	return guestmem_copy(ctx, gpa, (void *)from, bytes, true);
 }
 
 static struct virtqueue_memory memory_of(struct monitor *m)
@@ -213,6 +177,24 @@ static bool send_chain(struct monitor *m, struct lease *l, const struct virtqueu
 	return true;
 }
 
+/* What is served in one go without the I/O server: the CPU answers nobody meanwhile, and others may
+ * go on filling the ring. */
+enum { HERE_CHAINS = 256, HERE_BYTES = 4 << 20 };
+
+/* Serve a chain without the I/O server, if that can be done at once. */
+static bool serve_here(struct monitor *m, struct lease *l, const struct virtqueue_chain *chain)
+{
+	struct virtqueue_memory memory = memory_of(m);
+	uint32_t written;
+
+	if (!l->direct || !localdisk_serve(l->slot, l->direct, chain, &memory, &written))
+		return false;
+	rings.now = l->route;
+	give_back(m, l, chain->head, written);
+	rings.now = (struct route){ 0 };
+	return true;
+}
+
 static struct in_flight *find_free(struct lease *l)
 {
 	for (unsigned i = 0; i < VIRTIO_IN_FLIGHT; i++)
@@ -237,6 +219,7 @@ static bool takes_pushes(const struct lease *l)
 static void submit(struct monitor *m, struct lease *l)
 {
 	struct virtqueue_memory memory = memory_of(m);
+	uint32_t here = 0, here_bytes = 0;
 	struct in_flight *f;
 	const char *why;
 	int result;
@@ -251,6 +234,11 @@ static void submit(struct monitor *m, struct lease *l)
 		if (find_head(l, f->chain.head)) {
 			break_queue(m, l, "a chain is available that the device still has");
 			return;
+		}
+		if (here < HERE_CHAINS && here_bytes < HERE_BYTES && serve_here(m, l, &f->chain)) {
+			here++;
+			here_bytes += f->chain.out_bytes + f->chain.in_bytes;
+			continue;
 		}
 		if (!send_chain(m, l, &f->chain)) /* if parts were sent, the rest never follows */
 			return;
@@ -378,6 +366,8 @@ static void on_grant(struct monitor *m, struct lease *l, const struct msg_virtio
 	l->recalled = l->broken = false;
 	l->slot = grant->slot;
 	l->number = grant->queue;
+	l->direct = grant->direct;
+	l->route = (struct route){ grant->irq_cpu_mask, grant->irq_vector };
 	l->queue = (struct virtqueue){ .desc = grant->desc,
 				       .avail = grant->avail,
 				       .used = grant->used,
@@ -502,18 +492,6 @@ void rings_on_dma(struct monitor *m, const struct message *message, const struct
 
 /* --- the guest's accesses --- */
 
-/* Read a register.  The interrupt status is constant: the lines are edge-triggered, and an edge
- * means that a chain was given back.  Only the console's configuration changes while the machine
- * runs; the I/O server knows when. */
-bool rings_read(gpa_t gpa, uint32_t *value)
-{
-	unsigned slot, offset;
-
-	*value = 1;
-	return virtio_register_of(gpa, &slot, &offset) && offset == VIRTIO_INTERRUPT_STATUS &&
-	       slot != VIRTIO_CONSOLE;
-}
-
 bool rings_write(struct monitor *m, gpa_t gpa, unsigned size, uint32_t value)
 {
 	unsigned slot, offset;
@@ -521,8 +499,6 @@ bool rings_write(struct monitor *m, gpa_t gpa, unsigned size, uint32_t value)
 
 	if (!virtio_register_of(gpa, &slot, &offset))
 		return false;
-	if (offset == VIRTIO_INTERRUPT_ACK)
-		return slot != VIRTIO_CONSOLE;
 	if (offset != VIRTIO_QUEUE_NOTIFY || size != 4 || value >= VIRTIO_QUEUES)
 		return false;
 	rings.known = true;

@@ -328,17 +328,35 @@ static uint32_t page_of(const struct ahead_pages *pages, uint32_t i)
 	return (uint32_t)page_at(pages->first + i / pages->wide * pages->step) + i % pages->wide;
 }
 
-/* Translate adjacent pages by the guest's page table, within one page table. */
+/* Walk to adjacent pages of one page table, or of one large page. */
+static void walk_run(struct vcpu *v, uint32_t page, uint32_t count, struct vcpu_walk *walk)
+{
+	bool used;
+
+	if (vcpu_peek(v, page << PAGE_BITS, &walk[0], &used) || !used || !walk[0].large) {
+		vcpu_peek_run(v, page << PAGE_BITS, count, walk);
+		return;
+	}
+	for (uint32_t i = 1; i < count; i++) {
+		walk[i] = walk[0];
+		walk[i].gpa += (gpa_t)i * PAGE_BYTES;
+	}
+}
+
+/* Translate adjacent pages by the guest's page tables, one table after the other. */
 static void look_up_run(const struct shadow *shadow, struct vcpu *v, uint32_t lowest,
 			uint32_t count, uint32_t entry[MAX_AHEAD])
 {
-	uint32_t in_table = vcpu_large_pages(v) - lowest % vcpu_large_pages(v);
 	struct vcpu_walk walk[MAX_AHEAD];
 
-	if (in_table > count)
-		in_table = count;
-	vcpu_peek_run(v, lowest << PAGE_BITS, in_table, walk);
-	for (uint32_t i = 0; i < in_table; i++)
+	for (uint32_t done = 0, n; done < count; done += n) {
+		uint32_t page = lowest + done,
+			 in_table = vcpu_large_pages(v) - page % vcpu_large_pages(v);
+
+		n = in_table < count - done ? in_table : count - done;
+		walk_run(v, page, n, walk + done);
+	}
+	for (uint32_t i = 0; i < count; i++)
 		if (!entry[i] && !walk[i].error)
 			entry[i] = shadow_entry_of(shadow, &walk[i]);
 }

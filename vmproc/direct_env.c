@@ -8,6 +8,7 @@
 #include <linux/time.h>
 #include <linux/time_types.h>
 #include "base/mechanisms.h"
+#include "base/virtio_abi.h"
 #include "vmproc/host.h"
 #include "vmproc/vmproc.h"
 
@@ -62,13 +63,16 @@ static void env_port_out_string(void *ctx, uint16_t port, unsigned size, unsigne
 static uint32_t env_mmio_read(void *ctx, gpa_t gpa, unsigned size)
 {
 	(void)ctx;
+	if (virtio_only_tells(gpa, false))
+		return VIRTIO_INTERRUPT_CHAINS;
 	return direct_call(DIRECT_MMIO_READ, gpa, size, 0, 0);
 }
 
 static void env_mmio_write(void *ctx, gpa_t gpa, unsigned size, uint32_t value)
 {
 	(void)ctx;
-	direct_call(DIRECT_MMIO_WRITE, gpa, size, value, 0);
+	if (!virtio_only_tells(gpa, true))
+		direct_call(DIRECT_MMIO_WRITE, gpa, size, value, 0);
 }
 
 /* --- translations and segments ---------------------------------------------------------------- */

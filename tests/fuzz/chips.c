@@ -298,9 +298,10 @@ static bool do_load(void)
 	serve_start(true);
 	for (unsigned chip = 0; chip < N_CHIPS; chip++)
 		for (size_t at = 0, part; at < w.form_bytes[chip]; at += part) {
-			part = w.form_bytes[chip] - at < MAX_MSG_PAYLOAD ? w.form_bytes[chip] - at
-									 : MAX_MSG_PAYLOAD;
-			load_item(SNAPSHOT_CHIP, chip << 16 | at / MAX_MSG_PAYLOAD,
+			part = w.form_bytes[chip] - at;
+			if (part > SNAPSHOT_PART_BYTES)
+				part = SNAPSHOT_PART_BYTES;
+			load_item(SNAPSHOT_CHIP, chip << 16 | at / SNAPSHOT_PART_BYTES,
 				  w.form[chip] + at, part);
 		}
 	load_item(SNAPSHOT_LAST, 0, NULL, 0);

@@ -396,7 +396,7 @@ static void want(void)
 
 static void start_machine(void)
 {
-	struct page_range ranges[] = { { 0, 8, 0 }, { 8, 8, 1 }, { 16, 8, 2 } };
+	struct page_range ranges[] = { { 0, 8, 0, 0 }, { 8, 8, 1, 0 }, { 16, 8, 2, 1 } };
 	struct msg_machine_start body = { .start_monotonic_ns = 1, .ranges = ARRAY_LEN(ranges) };
 
 	node_on_start(&node, &body, ranges);

@@ -173,7 +173,6 @@ void monitor_sleep(struct monitor *m, _Atomic uint32_t *word, uint32_t value)
 {
 	(void)m, (void)word, (void)value;
 }
-bool rings_read(gpa_t gpa, uint32_t *value) { (void)gpa, (void)value; return false; }
 bool rings_write(struct monitor *m, gpa_t gpa, unsigned size, uint32_t value)
 {
 	(void)m, (void)gpa, (void)size, (void)value;

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include "base/guest_abi.h"
 #include "tests/guest/check.h"
@@ -23,9 +24,11 @@ uint64_t escape_target, escape_second, escape_value;
 /* The head of a report, and what the code writes behind it: to xsave's header and MXCSR. */
 uint64_t escape_report[22];
 uint32_t escape_fpu;
+volatile uint32_t *escape_count; /* in memory that two processes share */
+extern const char escape_called[];
 
 void escape_call(void), escape_report_it(void), escape_wait(void), escape_peek(void),
-	escape_poke(void), escape_sigreturn(void), escape_storm(void), escape_other(void),
+	escape_poke(void), escape_sigreturn(void), escape_storm(void),
 	escape_step(void), escape_sleep(void);
 
 /* The report is at 0x700100030000, its head takes 168 bytes, its registers begin 4096 behind. */
@@ -45,8 +48,9 @@ __asm__(".pushsection .text\n"
 	"	movl %eax, 24(%rdi); movl %eax, 512(%rdi); movl %eax, 520(%rdi)\n"
 	"	movl %eax, 524(%rdi); movl %eax, 528(%rdi)\n"
 	"	movl $escape_target, %ecx; movq (%rcx), %rcx; jmp *%rcx\n"
-	/* read(0, the report, 1): an order, without a report */
+	/* read(0, the report, 1): wait for the next order, without a report; ebp as behind one */
 	"escape_wait:\n"
+	"	movabsq $0x70010004007c, %rbp; movl (%rbp), %ebp; notl %ebp\n"
 	"	xorl %eax, %eax; xorl %edi, %edi; movabsq $0x700100030000, %rsi; movl $1, %edx\n"
 	"	movl $escape_target, %ecx; movq (%rcx), %rcx; jmp *%rcx\n"
 	"escape_peek:\n"
@@ -67,9 +71,14 @@ __asm__(".pushsection .text\n"
 	"	movl $escape_target, %ecx; movq (%rcx), %rcx\n"
 	"	movl $escape_second, %edx; movq (%rdx), %rdx\n"
 	"	movabsq $0x70010004007c, %rax; testb $1, (%rax); ret\n"
-	/* the other one, which does not wait then */
+	/* A report of its own by the other one, which does not wait then, but runs the program
+	 * again from where the order says; that comes here a second time, and counts. */
 	"escape_other:\n"
-	"	movl %esp, %esp; call escape_blocks; cmovzq %rdx, %rcx; jmp *%rcx\n"
+	"	movl $escape_count, %ecx; movl (%rcx), %ecx; movl (%rcx), %eax; incl (%rcx)\n"
+	"	testl %eax, %eax; jz 3f\n"
+	"4:	incl (%rcx); jmp 4b\n"
+	"3:	movabsq $0x700100030000, %rdi; movl $escape_report, %esi; movl $168, %ecx\n"
+	"	rep movsb; movl %esp, %esp; call escape_blocks; cmovzq %rdx, %rcx; jmp *%rcx\n"
 	/* the right one, with a trap behind its syscall */
 	"escape_step:\n"
 	"	movl %esp, %esp; call escape_blocks; cmovnzq %rdx, %rcx\n"
@@ -88,11 +97,17 @@ __asm__(".pushsection .text\n"
 	".code32\n"
 	"escape_proof:\n"
 	"	call escape_proven\n"
+	/* a system call, and then no use of the stack */
+	"escape_again:\n"
+	"	int $0x80\n"
+	"escape_called:\n"
+	"	ljmp *5f\n"
 	".popsection\n"
 	".pushsection .data\n"
 	"1:	.long escape_proof, 0x97\n"
+	"5:	.long escape_other, 0x33\n"
 	".popsection\n");
-_Static_assert(VMP_SEL_USER_CS == 0x97, "behind ljmp");
+_Static_assert(VMP_SEL_USER_CS == 0x97 && VMP_SEL_HOST64 == 0x33, "behind ljmp");
 
 void escape_proven(void) __attribute__((noreturn, force_align_arg_pointer));
 void escape_proven(void)
@@ -150,12 +165,12 @@ static void privileged(void)
 }
 
 /* Offsets in struct user_report, in words of 8 bytes. */
-enum { ESP_AT = 2 + 4, RIP_AT = 10, SIGNAL_AT = 17, VECTOR_AT = 18, SELECTORS_AT = 19 };
+enum { EAX_AT = 2, ESP_AT = 2 + 4, RIP_AT = 10, SIGNAL_AT = 17, VECTOR_AT = 18, SELECTORS_AT = 19 };
 
-static void report(uint32_t signal, uint32_t vector)
+static void forge(uint32_t signal, uint32_t vector, const void *eip, uint64_t data)
 {
 	static uint8_t stack[65536];
-	const uint64_t cs = VMP_SEL_USER_CS, ss = VMP_SEL_KERNEL_DS;
+	const uint64_t cs = VMP_SEL_USER_CS;
 	uint16_t gs; /* the C library's */
 
 	__asm__("mov %%gs, %0" : "=r"(gs));
@@ -164,12 +179,17 @@ static void report(uint32_t signal, uint32_t vector)
 		escape_report[i] = 0xfffffffffffff000;
 	escape_report[1] = 0; /* no call has failed */
 	escape_report[ESP_AT] = (uint32_t)(uintptr_t)(stack + sizeof stack - 64);
-	escape_report[RIP_AT] = (uint32_t)(uintptr_t)privileged;
+	escape_report[RIP_AT] = (uint32_t)(uintptr_t)eip;
 	escape_report[SIGNAL_AT] = signal | 0x80ull << 32;
 	escape_report[VECTOR_AT] = vector | ~0ull << 32;
-	escape_report[SELECTORS_AT] = cs << 32 | ss << 48;
-	escape_report[SELECTORS_AT + 1] = ss | ss << 16 | ss << 32 | (uint64_t)gs << 48;
+	escape_report[SELECTORS_AT] = cs << 32 | data << 48;
+	escape_report[SELECTORS_AT + 1] = data | data << 16 | data << 32 | (uint64_t)gs << 48;
 	escape_fpu = ~0u;
+}
+
+static void report(uint32_t signal, uint32_t vector)
+{
+	forge(signal, vector, privileged, VMP_SEL_KERNEL_DS);
 	far_jump(escape_report_it);
 }
 
@@ -186,19 +206,44 @@ static void by_peek(void) { far_jump(escape_peek); }
 static void by_poke(void) { far_jump(escape_poke); }
 static void by_sigreturn(void) { far_jump(escape_sigreturn); }
 
-/* Report by the wrong instruction, behind which the order that is there is carried out again: the
- * program would run on while the kernel's process believes it stopped. */
+/* The state of a process in /proc: 'R' runs, 'S' sleeps. */
+static char state_of(pid_t pid)
+{
+	char path[32], state = 0;
+	FILE *file;
+
+	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+	file = fopen(path, "r");
+	if (!file || fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
+		state = 0;
+	if (file)
+		fclose(file);
+	return state;
+}
+
+/* A process reports by the wrong instruction, behind which the order that is there is carried out
+ * again.  It reports that it has called pause().  So the guest kernel lets it sleep, and sends no
+ * order; if its processor runs it all the same, another process sees it count. */
 static void by_other(void)
 {
-	static volatile bool tried;
+	pid_t child;
 
-	syscall(SYS_getpid);
-	if (!tried) {
-		tried = true;
-		far_jump(escape_other);
+	escape_count = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	child = fork();
+	if (!child) {
+		forge(SIGSYS, 0, escape_called, VMP_SEL_USER_DS);
+		escape_report[EAX_AT] = SYS_pause;
+		*escape_count = 0; /* the page is there */
+		__asm__ volatile("jmp escape_again" : : "a"(SYS_getpid));
 	}
-	for (;;)
-		continue;
+	for (;;) {
+		uint32_t before = *escape_count;
+		bool sleeps = state_of(child) == 'S';
+
+		usleep(100000);
+		if (sleeps && state_of(child) == 'S' && *escape_count != before)
+			escape_value = before, escape_proven();
+	}
 }
 
 static void by_step(void) { far_jump(escape_step); }

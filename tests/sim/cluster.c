@@ -136,7 +136,7 @@ void cluster_begin(struct sim *sim)
 		unsigned owner = sim_random(sim, n_start);
 
 		if (!sim_chance(sim, 50))
-			range[n++] = (struct page_range){ page, 1, owner };
+			range[n++] = (struct page_range){ page, 1, owner, 0 };
 	}
 	near = sim->seed % 2;
 	for (unsigned i = 0; near && i < n_start; i++)

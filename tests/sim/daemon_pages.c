@@ -116,13 +116,14 @@ static uint32_t choose_ahead(gfn_t ahead[FEW])
 static void ask_by_slot(unsigned cpu, gfn_t gfn, enum page_right right)
 {
 	struct vcpu_slot *slot = slot_of(cpu);
+	bool guesses = right == PAGE_READ && !sim_random(machine, 4);
 	gfn_t ahead[FEW];
 	uint32_t n = choose_ahead(ahead);
 
 	atomic_store(&slot->want_gfn, gfn);
-	atomic_store(&slot->want_right, right);
+	atomic_store(&slot->want_right, guesses ? PAGE_WRITE : right);
 	atomic_store(&slot->want_locked, is_locked(&machine->cpus[cpu]));
-	atomic_store(&slot->want_guessed, right == PAGE_WRITE && !sim_random(machine, 4));
+	atomic_store(&slot->want_guessed, guesses);
 	for (uint32_t i = 0; i < n; i++)
 		atomic_store(&slot->want_ahead[i], ahead[i]);
 	atomic_store(&slot->want_aheads, n);

@@ -104,14 +104,19 @@ static int executable(void)
 	       MAP_FAILED;
 }
 
-static int by_i386(void)
+/* exit(5) by the system calls of i386 */
+static int exit_i386(void)
 {
 	long result;
 
-	confine();
-	__asm__ volatile("int $0x80" : "=a"(result) : "a"(1 /* exit, there */), "b"(5)
+	__asm__ volatile("int $0x80" : "=a"(result) : "a"(1), "b"(5)
 			 : "memory", "r8", "r9", "r10", "r11");
 	return (int)result;
+}
+static int by_i386(void)
+{
+	confine();
+	return exit_i386();
 }
 
 static int go[2];
@@ -313,7 +318,6 @@ static void calls_are_confined(void)
 		{ second_row_fits, 1 },
 		{ not_executable, 1 },
 		{ executable, KILLED + SIGSYS },
-		{ by_i386, KILLED + SIGSYS },
 		{ other_thread, KILLED + SIGSYS },
 		{ most, 1 },
 		{ first_of_many, 1 },
@@ -343,8 +347,12 @@ static void calls_are_confined(void)
 
 	for (unsigned i = 0; i < ARRAY_LEN(rows) && !SANITIZED; i++)
 		CU_ASSERT_EQUAL(outcome(rows[i].run), rows[i].outcome);
-	if (!SANITIZED)
+	if (!SANITIZED) {
+		/* some hosts have no such calls */
+		CU_ASSERT_EQUAL(outcome(by_i386),
+				KILLED + (outcome(exit_i386) == 5 ? SIGSYS : SIGSEGV));
 		CU_ASSERT_EQUAL(outcome(too_many), 1);
+	}
 }
 
 /* Open files stay open; files with names cannot be reached.  Returns 2 if this kernel has no

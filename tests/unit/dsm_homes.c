@@ -52,8 +52,8 @@ static void intervals_hold_each_page_once(void)
 static void homes_begin_near_their_pages(void)
 {
 	const struct page_range ranges[] = {
-		{ 0, BLOCK / 2 + 1, OTHER }, { BLOCK / 2 + 1, BLOCK, HOME },
-		{ 3 * BLOCK, 2 * BLOCK, SELF },
+		{ 0, BLOCK / 2 + 1, OTHER, 0 }, { BLOCK / 2 + 1, BLOCK, HOME, 0 },
+		{ 3 * BLOCK, 2 * BLOCK, SELF, 1 }, /* nobody owns them yet */
 	};
 	const unsigned owner[] = { OTHER, HOME, N_NODES, SELF, SELF };
 

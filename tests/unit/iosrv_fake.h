@@ -19,7 +19,7 @@ extern struct fake {
 	struct fake_message {
 		enum msg_type type;
 		vnode_t to;
-		uint8_t body[56], payload[MAX_MSG_PAYLOAD];
+		uint8_t body[64], payload[MAX_MSG_PAYLOAD];
 		size_t payload_bytes;
 	} messages[FAKE_MESSAGES];
 	struct { uint32_t cpus; uint8_t vector; bool nmi; } interrupts[FAKE_INTERRUPTS];

@@ -31,8 +31,8 @@ static uint8_t *saved_byte(const struct chip *chip, size_t at)
 {
 	for (unsigned i = 0; i < n_items; i++)
 		if (items[i].head.kind == SNAPSHOT_CHIP &&
-		    items[i].head.index == (chips_number(chip) << 16 | at / MAX_MSG_PAYLOAD))
-			return &items[i].data[at % MAX_MSG_PAYLOAD];
+		    items[i].head.index == (chips_number(chip) << 16 | at / SNAPSHOT_PART_BYTES))
+			return &items[i].data[at % SNAPSHOT_PART_BYTES];
 	CU_FAIL_FATAL("no such byte");
 	return NULL;
 }

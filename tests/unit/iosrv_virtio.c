@@ -1,79 +1,9 @@
 /* The transport of virtio devices: registers, negotiation, who may walk a queue; and two devices
- * behind it. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-#include "base/guest_abi.h"
-#include "iosrv/virtio.h"
-#include "tests/unit/iosrv_fake.h"
-#include "tests/unit/unit.h"
+ * behind it, the random numbers and the console. */
+#include "tests/unit/virtio_driver.h"
 
-enum { VERSION_1_HIGH = 1, SLOT = VIRTIO_RNG, LINE = 7 };
+enum { SLOT = VIRTIO_RNG, LINE = 7 };
 enum { INDIRECT_DESC = 1 << 28, EVENT_IDX = 1 << 29 }; /* feature bits */
-
-static uint32_t reg(unsigned slot, uint32_t offset)
-{
-	return VMP_VIRTIO_GPA + slot * VIRTIO_SLOT_BYTES + offset;
-}
-static uint32_t in(unsigned slot, uint32_t offset)
-{
-	return mmio_read(reg(slot, offset));
-}
-static void out(unsigned slot, uint32_t offset, uint32_t value)
-{
-	mmio_write(reg(slot, offset), value);
-}
-
-static void as_cpu(unsigned cpu)
-{
-	fake.cpu = cpu;
-}
-
-/* Whether there was a message with this op for this CPU. */
-static bool told(unsigned cpu, enum virtio_op op)
-{
-	const struct fake_message *m = fake_take(MSG_VIRTIO_TELL);
-	struct msg_virtio body;
-
-	if (!m)
-		return false;
-	memcpy(&body, m->body, sizeof body);
-	return body.op == op && body.cpu == cpu && m->to == VNODE_CPU(cpu);
-}
-
-static bool granted(unsigned cpu, struct msg_virtio_grant *grant)
-{
-	const struct fake_message *m = fake_take(MSG_VIRTIO_GRANT);
-
-	if (!m)
-		return false;
-	memcpy(grant, m->body, sizeof *grant);
-	return grant->cpu == cpu && m->to == VNODE_CPU(cpu);
-}
-
-static void ask(struct msg_virtio body, const void *payload, uint32_t bytes)
-{
-	virtio_on_ask(&body, payload, bytes);
-}
-
-static void initialize(unsigned slot, uint32_t low, uint32_t high)
-{
-	out(slot, VIRTIO_STATUS, 3);
-	out(slot, VIRTIO_DRIVER_FEATURES_SEL, 0);
-	out(slot, VIRTIO_DRIVER_FEATURES, low);
-	out(slot, VIRTIO_DRIVER_FEATURES_SEL, 1);
-	out(slot, VIRTIO_DRIVER_FEATURES, high);
-	out(slot, VIRTIO_STATUS, 11);
-	out(slot, VIRTIO_QUEUE_SEL, 0);
-	out(slot, VIRTIO_QUEUE_NUM, 16);
-	out(slot, VIRTIO_QUEUE_DESC_LOW, 0x1000);
-	out(slot, VIRTIO_QUEUE_DRIVER_LOW, 0x2000);
-	out(slot, VIRTIO_QUEUE_DEVICE_LOW, 0x3000);
-	out(slot, VIRTIO_QUEUE_DEVICE_HIGH, 1);
-	out(slot, VIRTIO_QUEUE_READY, 1);
-	out(slot, VIRTIO_STATUS, 15);
-}
 
 static void start(void)
 {
@@ -212,43 +142,6 @@ static void test_reset(void)
 	CU_ASSERT(granted(1, &grant) && grant.avail_next == 0);
 }
 
-static void request(unsigned slot, unsigned cpu, uint32_t head, const void *bytes,
-		    uint32_t out_bytes, uint32_t in_bytes)
-{
-	uint32_t part;
-
-	for (uint32_t at = 0; !at || at < out_bytes; at += part) {
-		part = out_bytes - at < MAX_MSG_PAYLOAD ? out_bytes - at : MAX_MSG_PAYLOAD;
-		ask((struct msg_virtio){ .cpu = cpu,
-					 .op = VIRTIO_REQUEST,
-					 .slot = slot,
-					 .head = head,
-					 .offset = at,
-					 .out_bytes = out_bytes,
-					 .in_bytes = in_bytes },
-		    (const char *)bytes + at, part);
-		if (!part)
-			break;
-	}
-}
-
-/* The answer's bytes, or -1. */
-static int answer(uint32_t head, void *to)
-{
-	const struct fake_message *m;
-	struct msg_virtio body;
-
-	for (uint32_t at = 0; (m = fake_take(MSG_VIRTIO_TELL)); at += (uint32_t)m->payload_bytes) {
-		memcpy(&body, m->body, sizeof body);
-		if (body.op != VIRTIO_DONE || body.head != head || body.offset != at)
-			return -1;
-		memcpy((char *)to + at, m->payload, m->payload_bytes);
-		if (body.in_bytes)
-			return (int)body.out_bytes;
-	}
-	return -1;
-}
-
 static void test_rng(void)
 {
 	uint8_t bytes[20000] = { 0 };
@@ -326,94 +219,6 @@ static void test_route(void)
 	ask((struct msg_virtio){ .cpu = 1, .op = VIRTIO_RELEASE, .slot = SLOT }, NULL, 0);
 	CU_ASSERT_TRUE(told(1, VIRTIO_LEFT));
 	CU_ASSERT_EQUAL(route_of_done(0, 1), 1);
-}
-
-/* ---- the disk ---- */
-
-static char image[] = "/tmp/vmp-virtio-XXXXXX";
-
-static int disk(uint32_t type, uint64_t sector, const void *data, uint32_t out_bytes,
-		uint32_t in_bytes, void *to)
-{
-	static uint8_t bytes[VIRTIO_CHAIN_BYTES];
-	struct {
-		uint32_t type, reserved;
-		uint64_t sector;
-	} header = { type, 0, sector };
-	int n;
-
-	memcpy(bytes, &header, sizeof header);
-	if (out_bytes)
-		memcpy(bytes + sizeof header, data, out_bytes);
-	request(VIRTIO_DISKS, 0, 9, bytes, sizeof header + out_bytes, in_bytes + 1);
-	n = answer(9, bytes);
-	if (n < 1)
-		return -1;
-	if (to)
-		memcpy(to, bytes, (size_t)n - 1);
-	return bytes[n - 1];
-}
-
-static void open_disk(const char *how)
-{
-	char spec[64], why[200] = "";
-	struct msg_virtio_grant grant;
-
-	snprintf(spec, sizeof spec, "%s%s", image, how);
-	CU_ASSERT_EQUAL_FATAL(blk_open(0, spec, why, sizeof why), 0);
-	start();
-	out(VIRTIO_DISKS, VIRTIO_DEVICE_FEATURES_SEL, 0);
-	initialize(VIRTIO_DISKS, in(VIRTIO_DISKS, VIRTIO_DEVICE_FEATURES), VERSION_1_HIGH);
-	CU_ASSERT_EQUAL(in(VIRTIO_DISKS, VIRTIO_STATUS), 15);
-	as_cpu(0);
-	out(VIRTIO_DISKS, VIRTIO_QUEUE_NOTIFY, 0);
-	CU_ASSERT(granted(0, &grant) && grant.event_idx == 1);
-}
-
-static void test_disk(void)
-{
-	enum { IN, OUT, FLUSH = 4, ID = 8, DISCARD = 11, ZEROES = 13 };
-	static uint8_t data[40 << 10], back[40 << 10];
-	struct {
-		uint64_t sector;
-		uint32_t count, flags;
-	} range = { 8, 16, 0 };
-	int fd = mkstemp(image);
-
-	CU_ASSERT_FATAL(fd >= 0 && !ftruncate(fd, 1 << 20));
-	for (size_t i = 0; i < sizeof data; i++)
-		data[i] = (uint8_t)(i * 7 + i / 512);
-	open_disk("");
-	CU_ASSERT(in(VIRTIO_DISKS, VIRTIO_CONFIG) == 2048 &&
-		  in(VIRTIO_DISKS, VIRTIO_CONFIG + 12) == VIRTIO_SEGMENTS - 2);
-	CU_ASSERT_EQUAL(disk(OUT, 3, data, sizeof data, 0, NULL), 0);
-	CU_ASSERT(disk(IN, 3, NULL, 0, sizeof back, back) == 0 && !memcmp(data, back, sizeof data));
-	CU_ASSERT(disk(IN, 2047, NULL, 0, 1024, back) == 1 &&
-		  disk(OUT, ~0ull, data, 512, 0, NULL) == 1);
-	CU_ASSERT(disk(IN, 0, NULL, 0, 100, back) == 1 && disk(99, 0, NULL, 0, 0, NULL) == 2);
-	CU_ASSERT_EQUAL(disk(FLUSH, 0, NULL, 0, 0, NULL), 0);
-	CU_ASSERT(disk(ID, 0, NULL, 0, 20, back) == 0 && !strcmp((char *)back, "vmp-disk-0"));
-	CU_ASSERT_EQUAL(disk(ZEROES, 0, &range, sizeof range, 0, NULL), 0);
-	CU_ASSERT(disk(IN, 8, NULL, 0, 8192, back) == 0 && !back[0] &&
-		  !memcmp(back, back + 1, 8191));
-	CU_ASSERT(disk(IN, 24, NULL, 0, 512, back) == 0 && !memcmp(back, data + 21 * 512, 512));
-	CU_ASSERT_EQUAL(disk(DISCARD, 0, &range, sizeof range, 0, NULL), 0);
-	range.sector = 2040;
-	CU_ASSERT_EQUAL(disk(ZEROES, 0, &range, sizeof range, 0, NULL), 1);
-	range.count = UINT32_MAX;
-	CU_ASSERT(disk(ZEROES, 0, &range, sizeof range, 0, NULL) == 1 &&
-		  disk(DISCARD, 0, &range, 5, 0, NULL) == 1);
-	blk_close();
-	open_disk(",ro");
-	CU_ASSERT(disk(OUT, 3, data, 512, 0, NULL) == 1 && disk(FLUSH, 0, NULL, 0, 0, NULL) == 0);
-	blk_close();
-	open_disk(",snapshot");
-	CU_ASSERT_EQUAL(disk(OUT, 100, data, 512, 0, NULL), 0);
-	CU_ASSERT(disk(IN, 100, NULL, 0, 512, back) == 0 && !memcmp(back, data, 512));
-	CU_ASSERT(pread(fd, back, 512, 51200) == 512 && memcmp(back, data, 512));
-	blk_close();
-	close(fd);
-	unlink(image);
 }
 
 /* --- the console --- */
@@ -545,8 +350,8 @@ int main(void)
 		{ "one CPU walks", test_lease }, { "a CPU stands still", test_away },
 		{ "reset", test_reset },	 { "routes", test_route },
 		{ "rng", test_rng },
-		{ "disk", test_disk },		 { "typed", test_typed },
-		{ "window", test_window },	 UNIT_END
+		{ "typed", test_typed },	 { "window", test_window },
+		UNIT_END
 	};
 
 	return UNIT_RUN("virtio", tests);

@@ -204,6 +204,24 @@ static void test_bootparams(void)
 		  b.e820_table[3].addr == 1ull << 32 &&
 		  b.e820_table[3].addr + b.e820_table[3].size == (16384ull + 256) << 20);
 	CU_ASSERT(b.hdr.initrd_addr_max == 0xefffffff);
+	CU_ASSERT(b.hdr.setup_data == BOOTPARAMS_SEED_GPA);
+}
+
+static void test_seed(void)
+{
+	struct {
+		struct setup_data data;
+		uint8_t seed[BOOTPARAMS_SEED_BYTES], behind;
+	} area;
+	uint8_t seed[BOOTPARAMS_SEED_BYTES];
+
+	memset(&area, 0xaa, sizeof area);
+	for (unsigned i = 0; i < sizeof seed; i++)
+		seed[i] = (uint8_t)(i + 1);
+	bootparams_seed(&area, seed);
+	CU_ASSERT(area.data.next == 0 && area.data.type == SETUP_RNG_SEED &&
+		  area.data.len == sizeof seed && !memcmp(area.seed, seed, sizeof seed) &&
+		  area.behind == 0xaa);
 }
 
 /* The parts of one kind of memory, which begins at `first`: all but the first one are equal. */
@@ -276,6 +294,7 @@ int main(void)
 		{ "kernel loading, bad files", test_kernel_load },
 		{ "MP table", test_mptable },
 		{ "boot parameters", test_bootparams },
+		{ "a seed for random numbers", test_seed },
 		{ "hosts as nodes", test_nodes },
 		UNIT_END
 	};

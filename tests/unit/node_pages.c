@@ -164,22 +164,10 @@ static void test_hold_one(void)
 	CU_ASSERT_EQUAL(hold_one_us(&hold, HOLD_GFN, false, now + HOLD_INSN_US * US), 0);
 }
 
-/* The copy that goes first, the owned page that does; 0: none. */
-static gfn_t next_copy(const struct share *share)
-{
-	gfn_t gfn;
-
-	return share_excess(share, &gfn) ? gfn : 0;
-}
-
-static gfn_t next_owned(const struct share *share)
-{
-	gfn_t gfn;
-
-	return share_spills(share, &gfn) ? gfn : 0;
-}
-
-enum { PAGES = 4000, LIMIT = 2048, OWNED = 2000 };
+enum {
+	PAGES = 8000, LIMIT = 2048, COPIES_KEPT = LIMIT / 4, TOGETHER = LIMIT / SHARE_TOGETHER,
+	NEW_PAGES = LIMIT / SHARE_NEW_PART, FIRST = 3000, ELSE = 6000
+};
 
 static void come(struct share *share, gfn_t first, uint32_t count)
 {
@@ -187,42 +175,57 @@ static void come(struct share *share, gfn_t first, uint32_t count)
 		share_came(share, gfn);
 }
 
+static void come_copies(struct share *share, gfn_t first, uint32_t count)
+{
+	for (gfn_t gfn = first; gfn < first + count; gfn++)
+		share_came_copy(share, gfn);
+}
+
+/* Drops what is to be dropped, once.  Returns the first of these copies; 0: none. */
+static gfn_t drop(struct share *share, unsigned *n)
+{
+	gfn_t gfn[SHARE_TOGETHER];
+
+	*n = share_excess(share, gfn);
+	for (unsigned i = 0; i < *n; i++)
+		share_went(share, gfn[i]);
+	return *n ? gfn[0] : 0;
+}
+
 static void test_share_copies(void)
 {
 	struct share *share = share_new(PAGES, LIMIT);
+	unsigned n;
 
-	come(share, OWNED, LIMIT - 300);
-	for (gfn_t gfn = 1; gfn <= 300; gfn++)
-		share_came_copy(share, gfn);
-	CU_ASSERT_EQUAL(next_copy(share), 0);
-	share_came_copy(share, 301);
-	CU_ASSERT_EQUAL(next_copy(share), 1); /* fetched longest ago */
-	share_went(share, 1);
-	CU_ASSERT_EQUAL(next_copy(share), 0);
+	come(share, FIRST, LIMIT - 600);
+	come_copies(share, 1, 600);
+	CU_ASSERT_EQUAL(drop(share, &n), 0);
+	share_came_copy(share, 601);
+	CU_ASSERT_EQUAL(drop(share, &n), 1); /* fetched longest ago */
+	CU_ASSERT_EQUAL(n, 1 + TOGETHER);
+	CU_ASSERT_EQUAL(share_held(share), LIMIT - TOGETHER);
+	CU_ASSERT_EQUAL(drop(share, &n), 0);
 	share_came_copy(share, 1); /* fetched again: the newest */
-	CU_ASSERT_EQUAL(next_copy(share), 2);
-	share_owned(share, 2);
-	share_owned(share, 2);
-	CU_ASSERT_EQUAL(next_copy(share), 3);
-	share_went(share, 150);
-	share_came(share, 400);
-	for (gfn_t gfn = 3; next_copy(share); gfn++) {
-		CU_ASSERT_EQUAL(next_copy(share), gfn);
-		share_went(share, gfn);
-	}
+	come_copies(share, 602, TOGETHER);
+	share_owned(share, 2 + TOGETHER);
+	share_owned(share, 2 + TOGETHER);
+	CU_ASSERT_EQUAL(drop(share, &n), 3 + TOGETHER);
 	/* only the newest copies stay, and are kept */
-	come(share, 500, 1000);
-	for (gfn_t gfn = next_copy(share); gfn; gfn = next_copy(share))
-		share_went(share, gfn);
-	CU_ASSERT_EQUAL(share_held(share), LIMIT - 300 + 1 + 1 + 1000 + SHARE_NEWEST);
+	come(share, ELSE, 1000);
+	while (drop(share, &n))
+		CU_ASSERT(n > 0 && n <= SHARE_TOGETHER);
 	CU_ASSERT_EQUAL(share_kept(share), share_held(share));
-	share_went(share, 301);
-	share_came_copy(share, 301);
-	CU_ASSERT_EQUAL(next_copy(share), 0);
-	share_came_copy(share, 302);
-	CU_ASSERT_EQUAL(next_copy(share), 301 - (SHARE_NEWEST - 1));
-	CU_ASSERT_EQUAL(share_kept(share), share_held(share) - 1);
+	CU_ASSERT(share_held(share) >= LIMIT - 600 + 1 + 1000 + COPIES_KEPT);
+	CU_ASSERT(share_held(share) <= LIMIT - 600 + 1 + 1000 + COPIES_KEPT + TOGETHER);
 	share_free(share);
+}
+
+/* The owned page that goes first; 0: none. */
+static gfn_t next_owned(const struct share *share)
+{
+	gfn_t gfn;
+
+	return share_spills(share, &gfn) ? gfn : 0;
 }
 
 static void test_share_owned(void)
@@ -234,46 +237,79 @@ static void test_share_owned(void)
 	CU_ASSERT_EQUAL(share_held(share), 3);
 	come(share, 4, LIMIT - 3);
 	CU_ASSERT_EQUAL(next_owned(share), 0);
-	share_adopts(share, 3000);
-	CU_ASSERT_TRUE(share_adopted(share, 3000));
-	share_came(share, 3000);
-	CU_ASSERT_FALSE(share_adopted(share, 3000));
-	CU_ASSERT_EQUAL(next_owned(share), 3000); /* adopted: the oldest */
-	share_offers(share, 3000);
+	share_adopts(share, FIRST);
+	CU_ASSERT_TRUE(share_adopted(share, FIRST));
+	share_came(share, FIRST);
+	CU_ASSERT_FALSE(share_adopted(share, FIRST));
+	CU_ASSERT_EQUAL(next_owned(share), FIRST); /* adopted: the first to go */
+	share_offers(share, FIRST);
 	CU_ASSERT_EQUAL(next_owned(share), 0);
 	CU_ASSERT_EQUAL(share_offered(share), 1);
-	share_came(share, 3001);
-	CU_ASSERT_EQUAL(next_owned(share), 1); /* loaded: here for the longest time */
-	share_renew(share, 1);
-	CU_ASSERT_EQUAL(next_owned(share), 2);
-	share_went(share, 3000);
+	share_stays(share, FIRST); /* refused */
+	share_stays(share, FIRST);
+	CU_ASSERT_FALSE(share_is_offered(share, FIRST));
+	CU_ASSERT_EQUAL(next_owned(share), FIRST);
+	share_went(share, FIRST);
 	CU_ASSERT_EQUAL(share_offered(share), 0);
-	CU_ASSERT_EQUAL(next_owned(share), 2);
-	share_offers(share, 2);
-	share_came(share, 3000); /* comes back: the newest */
-	CU_ASSERT_EQUAL(next_owned(share), 3);
-	share_stays(share, 2); /* refused */
-	share_stays(share, 2);
-	CU_ASSERT_FALSE(share_is_offered(share, 2));
-	CU_ASSERT_EQUAL(next_owned(share), 2);
-	share_adopts(share, 3002);
-	share_wanted(share, 3002); /* by a CPU of this host, before it comes */
-	share_came(share, 3002);
-	share_adopts(share, 3003);
-	share_came_copy(share, 3003);
-	share_owned(share, 3003); /* adopted in two steps */
-	CU_ASSERT_EQUAL(next_owned(share), 3003);
-	CU_ASSERT_EQUAL(share_held_most(share), LIMIT + 4);
-	/* copies that can be dropped go first */
-	for (gfn_t gfn = 2; gfn < 6; gfn++)
-		share_went(share, gfn);
-	for (gfn_t gfn = 3100; gfn < 3100 + SHARE_NEWEST + 5; gfn++)
-		share_came_copy(share, gfn);
-	CU_ASSERT_EQUAL(next_copy(share), 3100);
-	for (gfn_t gfn = 3100; gfn < 3105; gfn++)
-		share_went(share, gfn);
-	CU_ASSERT_EQUAL(next_copy(share), 0);
-	CU_ASSERT_EQUAL(next_owned(share), 3003);
+	share_adopts(share, FIRST + 2);
+	share_wanted(share, FIRST + 2); /* by a CPU of this host, before it comes */
+	share_came(share, FIRST + 2);
+	CU_ASSERT_NOT_EQUAL(next_owned(share), FIRST + 2);
+	share_adopts(share, FIRST + 3);
+	share_came_copy(share, FIRST + 3);
+	share_owned(share, FIRST + 3); /* adopted in two steps */
+	CU_ASSERT_EQUAL(next_owned(share), FIRST + 3);
+	CU_ASSERT_EQUAL(share_held_most(share), LIMIT + 2);
+	share_free(share);
+}
+
+/* One page comes and another one goes: returns that one. */
+static gfn_t pass(struct share *share, gfn_t gfn)
+{
+	gfn_t goes;
+
+	share_came(share, gfn);
+	goes = next_owned(share);
+	share_offers(share, goes);
+	share_went(share, goes);
+	return goes;
+}
+
+/* Goes through `count` pages.  Returns how many of them were here. */
+static uint32_t go_through(struct share *share, bool here[PAGES], gfn_t first, uint32_t count)
+{
+	uint32_t found = 0;
+
+	for (gfn_t gfn = first; gfn < first + count; gfn++) {
+		found += here[gfn];
+		if (here[gfn])
+			continue;
+		here[gfn] = true;
+		here[pass(share, gfn)] = false;
+	}
+	return found;
+}
+
+/* A program that goes through more memory than the share finds the settled pages each time.  One
+ * that uses other memory, which fits in, finds nearly all of that the third time. */
+static void test_share_settled(void)
+{
+	struct share *share = share_new(PAGES, LIMIT);
+	static bool here[PAGES];
+	enum { WORK = LIMIT - 2 * NEW_PAGES };
+
+	memset(here, 0, sizeof here);
+	memset(here, true, LIMIT);
+	come(share, 1, LIMIT - 1);
+	share_came(share, 0);
+	for (unsigned round = 0; round < 3; round++)
+		CU_ASSERT(go_through(share, here, 0, 5 * LIMIT / 2) >= LIMIT - COPIES_KEPT);
+	CU_ASSERT_EQUAL(go_through(share, here, ELSE, WORK), 0);
+	CU_ASSERT(go_through(share, here, ELSE, WORK) < WORK);
+	CU_ASSERT(go_through(share, here, ELSE, WORK) >= WORK - NEW_PAGES);
+	CU_ASSERT_EQUAL(go_through(share, here, ELSE, WORK), WORK);
+	share_renew(share, ELSE);
+	CU_ASSERT_EQUAL(share_held(share), LIMIT);
 	share_free(share);
 }
 
@@ -310,24 +346,27 @@ static void test_room(void)
 	const uint32_t least = LIMIT / ROOM_LEAST_PART;
 
 	CU_ASSERT_EQUAL(room_of(&room, 1, LIMIT), LIMIT); /* it has said nothing: it is empty */
-	CU_ASSERT_EQUAL(room_choose(&room, 0, LIMIT), ROOM_NOBODY);
+	CU_ASSERT_EQUAL(room_choose(&room, 0, 1, LIMIT), ROOM_NOBODY);
 	room_told(&room, 1, LIMIT, LIMIT / 2, 0);
 	room_told(&room, 2, LIMIT, LIMIT / 4, 10);
-	room_told(&room, 3, PAGES, LIMIT, 0);
+	room_told(&room, 3, 2 * LIMIT - 1, LIMIT, 0);
 	CU_ASSERT_EQUAL(room_of(&room, 2, LIMIT), LIMIT - LIMIT / 4 - 10);
-	CU_ASSERT_EQUAL(room_choose(&room, 1 << 1 | 1 << 2, LIMIT), 2);
-	CU_ASSERT_EQUAL(room_choose(&room, 1 << 1 | 1 << 2 | 1 << 3, LIMIT), 3);
+	CU_ASSERT_EQUAL(room_choose(&room, 1 << 1 | 1 << 2, ROOM_NOBODY, LIMIT), 2);
+	CU_ASSERT_EQUAL(room_choose(&room, 1 << 1 | 1 << 2 | 1 << 3, ROOM_NOBODY, LIMIT), 3);
+	CU_ASSERT_EQUAL(room_choose(&room, 1 << 1 | 1 << 2 | 1 << 3, 1, LIMIT), 1); /* the home */
+	CU_ASSERT_EQUAL(room_choose(&room, 1 << 2 | 1 << 3, 1, LIMIT), 3);
 	room_sent(&room, 3, LIMIT);
+	CU_ASSERT_EQUAL(room_choose(&room, 1 << 1 | 1 << 2 | 1 << 3, 3, LIMIT), 2);
 	CU_ASSERT_EQUAL(room_of(&room, 3, LIMIT), 0);
-	CU_ASSERT_EQUAL(room_choose(&room, 1 << 1 | 1 << 2 | 1 << 3, LIMIT), 2);
+	CU_ASSERT_EQUAL(room_choose(&room, 1 << 1 | 1 << 2 | 1 << 3, ROOM_NOBODY, LIMIT), 2);
 	room_told(&room, 2, LIMIT, LIMIT - least, 0); /* too little */
-	CU_ASSERT_EQUAL(room_choose(&room, 1 << 2, LIMIT), ROOM_NOBODY);
+	CU_ASSERT_EQUAL(room_choose(&room, 1 << 2, ROOM_NOBODY, LIMIT), ROOM_NOBODY);
 	room_told(&room, 2, LIMIT, LIMIT - least - 1, 0);
-	CU_ASSERT_EQUAL(room_choose(&room, 1 << 2, LIMIT), 2);
+	CU_ASSERT_EQUAL(room_choose(&room, 1 << 2, ROOM_NOBODY, LIMIT), 2);
 	room_told(&room, 2, 0, ~0u, ~0u); /* what a malicious host may say */
 	CU_ASSERT_EQUAL(room_of(&room, 2, LIMIT), 0);
 	room_forget(&room, 2);
-	CU_ASSERT_EQUAL(room_choose(&room, 1 << 2, LIMIT), 2);
+	CU_ASSERT_EQUAL(room_choose(&room, 1 << 2, ROOM_NOBODY, LIMIT), 2);
 	CU_ASSERT_FALSE(room_must_tell(LIMIT, 100, 100 + LIMIT / ROOM_TOLD_PART - 1, 0));
 	CU_ASSERT_TRUE(room_must_tell(LIMIT, 100, 100 + LIMIT / ROOM_TOLD_PART, 0));
 	CU_ASSERT_TRUE(room_must_tell(LIMIT, 100, 100 - LIMIT / ROOM_TOLD_PART, 0));
@@ -379,6 +418,8 @@ static void test_batch_is_request(void)
 	CU_ASSERT(batch_is_request(MSG_DSM_UPGRADE, &left) && left == PAGE_NONE);
 	CU_ASSERT(batch_is_request(MSG_DSM_FORWARD_WRITE, &left) && left == PAGE_NONE);
 	CU_ASSERT(batch_is_request(MSG_DSM_INVALIDATE, &left) && left == PAGE_NONE);
+	CU_ASSERT(batch_is_request(MSG_DSM_HANDOVER, &left) && left == PAGE_WRITE);
+	CU_ASSERT(batch_is_request(MSG_DSM_ADOPT, &left) && left == PAGE_WRITE);
 	CU_ASSERT_FALSE(batch_is_request(MSG_DSM_CONFIRM, &left));
 	CU_ASSERT_FALSE(batch_is_request(MSG_DSM_GRANT_READ, &left));
 	CU_ASSERT_FALSE(batch_is_request(MSG_HELLO, &left));
@@ -423,7 +464,7 @@ static void test_runs(void)
 static void test_extract(void)
 {
 	static uint8_t contents[EXTRACT_MOST * PAGE_BYTES];
-	const gfn_t gfn[] = { 2, 3, 4, 8, 9, 60 };
+	const gfn_t gfn[] = { 2, 3, 4, 8, 9, 60 }, gathered[] = { 8, 60, 7 };
 	const size_t bytes = FILE_PAGES * PAGE_BYTES;
 	int fd = memfd_create("pages", MFD_CLOEXEC);
 	uint8_t *ram, *other;
@@ -448,8 +489,16 @@ static void test_extract(void)
 		for (unsigned i = 0; i < FILE_PAGES; i++)
 			CU_ASSERT_EQUAL(other[(i + 1) * PAGE_BYTES - 1], i + 1);
 	}
-	extract_punch(extract, 7);
-	CU_ASSERT_EQUAL(other[7 * PAGE_BYTES], 0);
+	extract_gather(extract);
+	for (unsigned i = 0; i < 3; i++)
+		extract_punch(extract, gathered[i]);
+	CU_ASSERT_EQUAL(other[7 * PAGE_BYTES], 8);
+	extract_gathered(extract);
+	extract_gathered(extract);
+	for (unsigned i = 0; i < 3; i++)
+		CU_ASSERT_EQUAL(other[gathered[i] * PAGE_BYTES], 0);
+	extract_punch(extract, 1);
+	CU_ASSERT_EQUAL(other[1 * PAGE_BYTES], 0);
 	extract_pages(extract, gfn, 1, false, NULL);
 	CU_ASSERT_EQUAL(other[2 * PAGE_BYTES], 0);
 	munmap(ram, bytes);
@@ -493,6 +542,7 @@ int main(void)
 		{ "a CPU that waits in a loop", test_spin },
 		{ "copies that a host drops to keep to its share", test_share_copies },
 		{ "owned pages that leave, in order", test_share_owned },
+		{ "pages that settle, and pages that pass through", test_share_settled },
 		{ "a host that is full", test_share_full },
 		{ "which host has room", test_room },
 		{ "a page stays until it is used", test_hold_until_run },

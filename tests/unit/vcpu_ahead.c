@@ -2,7 +2,9 @@
 #include <string.h>
 
 #include "tests/unit/unit.h"
+#include "tests/unit/vcpu_fake.h"
 #include "vcpu/ahead.h"
+#include "vcpu/shadow.h"
 
 enum { N_PAGES = 1000 };
 
@@ -481,6 +483,45 @@ static void frames_make_runs(void)
 	CU_ASSERT_EQUAL(frames[1], miss + 2);
 }
 
+/* Pages 1021 to 1024 of a run: the last one has another page table, or is in a large page. */
+static void runs_cross_page_tables(void)
+{
+	enum { NEXT_TABLE = 0x6000, USED = P | W | U | A | D, IN_TABLE = 1024 };
+	static const struct { uint32_t pde, pte; unsigned n; gfn_t last; } rows[] = {
+		{ NEXT_TABLE | USED, 77 * PAGE_BYTES | USED, 4, 77 },
+		{ NEXT_TABLE | USED, 77 * PAGE_BYTES | P | W | U, 3, 0 }, /* not used yet */
+		{ NEXT_TABLE | USED, 0, 3, 0 },
+		{ 0, 0, 3, 0 },
+		{ USED | PS, 0, 4, 0 },
+		{ P | W | U | PS, 0, 3, 0 },
+	};
+	static uint32_t entries[LINEAR_PAGES];
+	static struct miss_history history;
+	static _Atomic uint8_t none[RAM_BYTES / PAGE_BYTES];
+	struct shadow shadow = { .entry = entries, .ram_pages = RAM_BYTES / PAGE_BYTES };
+	enum page_right right = PAGE_READ;
+
+	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
+		gfn_t asked[MAX_AHEAD];
+		unsigned n = 0;
+
+		fake_reset();
+		for (gfn_t page = IN_TABLE - 6; page < IN_TABLE; page++)
+			set_pte(page * PAGE_BYTES, page * PAGE_BYTES | USED);
+		set32(PAGE_DIR, PAGE_TABLE | USED);
+		set32(PAGE_DIR + 4, rows[i].pde);
+		set32(NEXT_TABLE, rows[i].pte);
+		history = (struct miss_history){ 0 };
+		for (gfn_t page = IN_TABLE - 6; page < IN_TABLE - 3; page++)
+			n = ahead_frames(&history, &shadow, &fake.v, page * PAGE_BYTES, &right,
+					 none, asked);
+		CU_ASSERT_EQUAL(n, rows[i].n);
+		for (gfn_t k = 0; k < 3; k++)
+			CU_ASSERT_EQUAL(asked[k], IN_TABLE - 3 + k);
+		CU_ASSERT(n < 4 || asked[3] == rows[i].last);
+	}
+}
+
 /* Who misses a page of instructions gets those around it; who reads data, does not. */
 static void text_comes_in_blocks(void)
 {
@@ -532,6 +573,7 @@ int main(void)
 		UNIT_TEST(named_frames_that_are_not_here_are_requested),
 		UNIT_TEST(what_is_named_has_bounds),
 		UNIT_TEST(frames_make_runs),
+		UNIT_TEST(runs_cross_page_tables),
 		UNIT_TEST(text_comes_in_blocks),
 		UNIT_END
 	};

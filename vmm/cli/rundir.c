@@ -192,17 +192,18 @@ int rundir_make_secret(const struct rundir *dir, struct problem *p)
 	return ok ? 0 : problem(p, "cannot write %s: %s", path, strerror(errno));
 }
 
-int rundir_claim(struct rundir *dir, const char *name, struct problem *p)
+int rundir_claim(struct rundir *dir, const char *name, unsigned wait_ms, struct problem *p)
 {
-	enum { ATTEMPTS = 200, TAKEN_ATTEMPTS = 10 };
-	static const struct timespec moment = { 0, 2000000 };
-	int result = -ESTALE, taken = 0;
+	enum { STALE_ATTEMPTS = 200, MOMENT_MS = 2 };
+	static const struct timespec moment = { 0, MOMENT_MS * 1000000 };
+	unsigned stale = 0, taken = 0;
+	int result;
 
 	if (name)
 		snprintf(dir->name, sizeof dir->name, "%s", name);
 	else
 		snprintf(dir->name, sizeof dir->name, "m%d", getpid());
-	for (int i = 0; i < ATTEMPTS && taken < TAKEN_ATTEMPTS; i++) {
+	do {
 		result = try_claim(dir, p);
 		if (result == 0 && rundir_make_secret(dir, p)) {
 			rundir_release(dir);
@@ -210,9 +211,9 @@ int rundir_claim(struct rundir *dir, const char *name, struct problem *p)
 		}
 		if (result == 0 || result == -1)
 			return result;
-		taken += result == -EWOULDBLOCK;
+		*(result == -EWOULDBLOCK ? &taken : &stale) += 1;
 		nanosleep(&moment, NULL);
-	}
+	} while (stale < STALE_ATTEMPTS && taken * MOMENT_MS < wait_ms);
 	if (result == -EWOULDBLOCK)
 		return problem(p, "a machine named %s is running already; choose another --name",
 			       dir->name);

@@ -37,9 +37,12 @@ struct machine_info {
 	char kernel[4096];
 };
 
+/* How long a name that is taken is waited for: a command that lists the machines tests each lock
+ * for a moment; and a machine's owner that was killed may take some time to die. */
+enum { RUNDIR_TESTED_MS = 20, RUNDIR_DIES_MS = 1000 };
 /* Makes and claims the folder.  A NULL name is replaced by one from the process id.  Returns 0, or
  * -1 with the problem. */
-int rundir_claim(struct rundir *dir, const char *name, struct problem *p);
+int rundir_claim(struct rundir *dir, const char *name, unsigned wait_ms, struct problem *p);
 void rundir_write_info(const struct rundir *dir, const struct machine_info *info);
 /* Replaces the secret by a new one.  Returns 0, or -1 with the problem. */
 int rundir_make_secret(const struct rundir *dir, struct problem *p);

@@ -131,6 +131,9 @@ struct node {
 	struct tsc_mark boot_tsc;
 
 	int ram_fd, shm_fd, cpus_fd; /* base/hostshm.h */
+	/* host 0: the I/O server's disks, for the monitors (monitor/localdisk.h), -1 for none; and
+	 * where they come from, until they have come */
+	int disk_fd[MAX_DISKS], disks_socket;
 	uint8_t *ram; /* the alias mapping: all of guest RAM, writable */
 	uint32_t ram_pages;
 	struct host_shm *shm;
@@ -240,7 +243,9 @@ int node_options_parse(struct node_options *o, int argc, char **argv, char *why,
 
 /* supervise.c */
 void supervise_start(struct node *node);
+/* With disks, node 0's monitors start only when the I/O server has said that it is ready. */
 void supervise_start_children(struct node *node);
+void supervise_iosrv_ready(struct node *node);
 /* This host has found a reason to end the machine.  The first one at node 0 counts. */
 void node_end(struct node *node, enum end_reason reason, uint32_t status, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));

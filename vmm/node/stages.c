@@ -122,6 +122,8 @@ static bool preload(struct node *node, const struct page_range *ranges, uint32_t
 		hosts_on_homes(node);
 	}
 	for (uint32_t i = 0; i < n; i++) {
+		if (ranges[i].unowned)
+			continue;
 		if (ranges[i].owner == node->o.node)
 			pagestore_preloaded(node, ranges[i].first_gfn, ranges[i].count);
 		dsm_preloaded(node->dsm, ranges[i].first_gfn, ranges[i].count, ranges[i].owner);

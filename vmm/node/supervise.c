@@ -17,9 +17,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "base/faultpoint.h"
+#include "base/filepass.h"
 #include "base/killed.h"
 #include "base/log.h"
 #include "vmm/node/hosts/hosts.h"
@@ -28,7 +30,7 @@
 #include "vmm/shared/stats.h"
 
 enum {
-	MAX_ARGUMENTS = 17 + MACHINE_WORDS,
+	MAX_ARGUMENTS = 19 + MACHINE_WORDS,
 	/* between SIGTERM and SIGKILL, so that the disk image is closed in order */
 	IOSRV_GRACE_MS = 300,
 	END_LIMIT_MS = 800,	/* `vmp run` kills what is left after a second */
@@ -48,20 +50,36 @@ static void add_words(struct child_program *program, const struct machine_words 
 		program->arguments[program->n_arguments++] = words->word[i];
 }
 
+/* Writes the descriptors of the disks as "N,N,...", with -1 for none, and puts those that there are
+ * into `keep`.  Returns their number. */
+static unsigned put_disks(const struct node *node, char *list, size_t bytes, int *keep)
+{
+	unsigned kept = 0;
+	size_t n = 0;
+
+	for (unsigned i = 0; i < MAX_DISKS; i++) {
+		n += (size_t)snprintf(list + n, bytes - n, i ? ",%d" : "%d", node->disk_fd[i]);
+		if (node->disk_fd[i] >= 0)
+			keep[kept++] = node->disk_fd[i];
+	}
+	return kept;
+}
+
 int supervise_start_monitor(struct node *node, unsigned cpu, char *why, size_t why_bytes)
 {
 	struct child *child = &node->monitor[cpu];
 	const int fds[] = { node->ram_fd, node->shm_fd, node->cpus_fd, wants_bell(node),
 			    node->o.log_fd };
-	char number[1 + ARRAY_LEN(fds)][16];
+	int keep[ARRAY_LEN(fds) + MAX_DISKS];
+	char number[1 + ARRAY_LEN(fds)][16], disks[MAX_DISKS * 12];
 	char *arguments[MAX_ARGUMENTS] = { NULL,	"--cpu",     number[0], "--ram-fd",
 					   number[1],	"--shm-fd",  number[2], "--cpus-fd",
 					   number[3],	"--bell-fd", number[4], "--log-fd",
-					   number[5] };
+					   number[5],	"--disk-fds", disks };
 	struct child_program program = { .name = "vmp-monitor",
 					 .arguments = arguments,
-					 .n_arguments = 1 + 2 * ARRAY_LEN(number),
-					 .keep = fds,
+					 .n_arguments = 3 + 2 * ARRAY_LEN(number),
+					 .keep = keep,
 					 .n_keep = ARRAY_LEN(fds),
 					 .handler = &route_monitor_handler };
 	struct machine_words described;
@@ -75,7 +93,8 @@ int supervise_start_monitor(struct node *node, unsigned cpu, char *why, size_t w
 		 node->o.node);
 	snprintf(number[0], sizeof number[0], "%u", cpu);
 	for (unsigned i = 0; i < ARRAY_LEN(fds); i++)
-		snprintf(number[i + 1], sizeof number[i + 1], "%d", fds[i]);
+		snprintf(number[i + 1], sizeof number[i + 1], "%d", keep[i] = fds[i]);
+	program.n_keep += put_disks(node, disks, sizeof disks, keep + ARRAY_LEN(fds));
 	machine_words(&node->o.machine, MACHINE_MONITOR, &described);
 	add_words(&program, &described);
 	error = node->outside->start(node, child, &program, why, why_bytes);
@@ -86,35 +105,78 @@ int supervise_start_monitor(struct node *node, unsigned cpu, char *why, size_t w
 	return error;
 }
 
+/* Whether the monitors wait for the I/O server, to inherit its disks. */
+static bool monitors_wait(const struct node *node)
+{
+	return node->o.node == 0 && node->o.machine.disk.n;
+}
+
 static int start_iosrv(struct node *node, char *why, size_t why_bytes)
 {
 	struct child *child = &node->iosrv;
-	char *arguments[MAX_ARGUMENTS];
+	char *arguments[MAX_ARGUMENTS] = { NULL, "--disks-socket" }, number[16];
+	int keep[2] = { node->o.log_fd }, disks[2], error;
 	struct child_program program = { .name = "vmp-iosrv",
 					 .arguments = arguments,
 					 .n_arguments = 1,
-					 .keep = &node->o.log_fd,
+					 .keep = keep,
 					 .n_keep = 1,
 					 .handler = &route_iosrv_handler };
 	struct machine_words described;
 
 	child->role = CHILD_IOSRV;
 	snprintf(child->name, sizeof child->name, "I/O server");
+	if (monitors_wait(node)) {
+		if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, disks))
+			die("cannot make a socket pair: %s; see ulimit -n", strerror(errno));
+		node->disks_socket = disks[0];
+		keep[program.n_keep++] = disks[1];
+		snprintf(number, sizeof number, "%d", disks[1]);
+		arguments[2] = number;
+		program.n_arguments = 3;
+	}
 	machine_words(&node->o.machine, MACHINE_IOSRV, &described);
 	add_words(&program, &described);
-	return node->outside->start(node, child, &program, why, why_bytes);
+	error = node->outside->start(node, child, &program, why, why_bytes);
+	if (monitors_wait(node))
+		close(disks[1]);
+	return error;
+}
+
+static void start_monitors(struct node *node)
+{
+	char why[END_LINE];
+	int error = 0;
+
+	for (unsigned cpu = 0; cpu < node->o.machine.cpus && !error && !node->ending; cpu++)
+		if (node_has_cpu(node, cpu) && !node->monitor[cpu].pid)
+			error = supervise_start_monitor(node, cpu, why, sizeof why);
+	if (error)
+		node_end(node, END_FAILURE, 0, "%s", why);
 }
 
 void supervise_start_children(struct node *node)
 {
 	char why[END_LINE];
-	int error = node->o.node == 0 ? start_iosrv(node, why, sizeof why) : 0;
 
-	for (unsigned cpu = 0; cpu < node->o.machine.cpus && !error && !node->ending; cpu++)
-		if (node_has_cpu(node, cpu))
-			error = supervise_start_monitor(node, cpu, why, sizeof why);
-	if (error)
+	if (node->o.node == 0 && start_iosrv(node, why, sizeof why))
 		node_end(node, END_FAILURE, 0, "%s", why);
+	else if (!monitors_wait(node))
+		start_monitors(node);
+}
+
+void supervise_iosrv_ready(struct node *node)
+{
+	int error;
+
+	if (!monitors_wait(node) || node->disks_socket < 0)
+		return;
+	error = filepass_receive(node->disks_socket, node->disk_fd, MAX_DISKS);
+	if (error && error != -EAGAIN) /* the monitors go through the I/O server */
+		log_warn("no disks from the I/O server: %s", strerror(-error));
+	close(node->disks_socket);
+	node->disks_socket = -1;
+	start_monitors(node);
 }
 
 static void send_signal(struct node *node, struct child *child, int signal_number)
@@ -366,6 +428,9 @@ static void on_int(void *arg) { stop(arg, SIGINT); }
 
 void supervise_start(struct node *node)
 {
+	node->disks_socket = -1;
+	for (unsigned i = 0; i < MAX_DISKS; i++)
+		node->disk_fd[i] = -1;
 	node->on_chld = loop_add(&node->loop, LOOP_SIGNAL, SIGCHLD, on_sigchld, node);
 	node->on_term = loop_add(&node->loop, LOOP_SIGNAL, SIGTERM, on_term, node);
 	node->on_int = loop_add(&node->loop, LOOP_SIGNAL, SIGINT, on_int, node);

@@ -48,7 +48,16 @@ void dumps_on_regs(struct query *q, const struct message *m, const struct msg_du
 	query_end(q, 0, "");
 }
 
-/* Prints a paragraph for each CPU, or with --json the same text as one string for each CPU. */
+static void print_cpu_json(const struct query *q, uint32_t cpu, const char *text)
+{
+	printf("%s\n  {\"cpu\": %u, \"host\": %u, \"started\": %s, \"text\": ", cpu ? "," : "", cpu,
+	       q->dump_host[cpu], *text ? "true" : "false");
+	json_put_string(stdout, text);
+	printf("}");
+}
+
+/* Prints a paragraph for each CPU, or with --json the same text as one string for each CPU.  A CPU
+ * that the guest has not started yet has no registers that mean anything: it has sent no text. */
 void dumps_print_regs(struct query *q)
 {
 	struct symbols symbols;
@@ -60,14 +69,14 @@ void dumps_print_regs(struct query *q)
 		const char *text = q->dump[cpu] ? q->dump[cpu] : "";
 
 		if (q->o->json) {
-			printf("%s\n  {\"cpu\": %u, \"host\": %u, \"text\": ", cpu ? "," : "", cpu,
-			       q->dump_host[cpu]);
-			json_put_string(stdout, text);
-			printf("}");
-		} else {
-			printf("%s", cpu ? "\n" : "");
-			dump_print(stdout, text, &symbols);
+			print_cpu_json(q, cpu, text);
+			continue;
 		}
+		printf("%s", cpu ? "\n" : "");
+		if (*text)
+			dump_print(stdout, text, &symbols);
+		else
+			printf("cpu %u not started: the guest has not brought it up\n", cpu);
 	}
 	if (q->o->json)
 		printf("\n]\n");

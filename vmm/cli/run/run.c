@@ -492,8 +492,9 @@ static int run_prepared(struct run *run, const struct host_files *files, struct 
 {
 	int result = -1;
 
-	if (make_events(run, p) || (run->stands_by ? run_stand_by(run, p)
-						   : rundir_claim(&run->rundir, run->o->name, p)))
+	if (make_events(run, p) ||
+	    (run->stands_by ? run_stand_by(run, p)
+			    : rundir_claim(&run->rundir, run->o->name, RUNDIR_TESTED_MS, p)))
 		goto free_events;
 	if (run->o->cluster && !run->stands_by && run_prepare_cluster(run, p))
 		goto end_processes;

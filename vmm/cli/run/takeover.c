@@ -114,11 +114,14 @@ void takeover_release(struct run *run)
 static int prepare(struct run *run, struct problem *p)
 {
 	struct takeover *t = run->takeover;
+	/* An owner that was killed keeps the name until it has died, if it is on this computer. */
+	unsigned wait_ms = standby_has_lost(t->life) ? RUNDIR_DIES_MS : RUNDIR_TESTED_MS;
 
 	run->loaded = t->options;
 	run->loaded.machine.hosts = t->orders.hosts.n - 1;
 	run->loaded.cluster = *t->orders.peers ? run->cluster.path : t->cluster;
-	if (rundir_claim(&run->rundir, t->orders.name, p) && rundir_claim(&run->rundir, NULL, p))
+	if (rundir_claim(&run->rundir, t->orders.name, wait_ms, p) &&
+	    rundir_claim(&run->rundir, NULL, wait_ms, p))
 		return -1;
 	run->loaded.name = run->rundir.name;
 	snprintf(t->cluster, sizeof t->cluster, "%s/cluster", run->rundir.path);

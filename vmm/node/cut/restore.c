@@ -39,7 +39,9 @@ static void deal_pages(struct node *node)
 		if (end > RAM_HOLE_GFN && first < RAM_HOLE_GFN)
 			end = RAM_HOLE_GFN;
 		if (from < end)
-			p->range[p->count++] = (struct page_range){ from, end - from, host };
+			p->range[p->count++] = (struct page_range){ .first_gfn = from,
+								    .count = end - from,
+								    .owner = host };
 	}
 }
 

@@ -44,6 +44,17 @@ void bootparams_build(void *page, uint32_t ram_pages, gpa_t initrd, uint32_t ini
 	b->hdr.cmd_line_ptr = VMP_CMDLINE_GPA;
 	b->hdr.cmdline_size = MAX_CMDLINE - 1;
 	b->hdr.hardware_subarch = VMP_HARDWARE_SUBARCH;
+	b->hdr.setup_data = BOOTPARAMS_SEED_GPA;
 	b->e820_entries = ARRAY_LEN(map) - (ram_pages > RAM_HOLE_END_GFN ? 0 : 1);
 	memcpy(b->e820_table, map, b->e820_entries * sizeof map[0]);
+}
+
+void bootparams_seed(void *area, const uint8_t seed[BOOTPARAMS_SEED_BYTES])
+{
+	struct setup_data *data = area;
+
+	_Static_assert(sizeof *data + BOOTPARAMS_SEED_BYTES == BOOTPARAMS_SEED_AREA_BYTES, "");
+	_Static_assert(BOOTPARAMS_SEED_GPA + BOOTPARAMS_SEED_AREA_BYTES <= VMP_NODES_GPA, "");
+	*data = (struct setup_data){ .type = SETUP_RNG_SEED, .len = BOOTPARAMS_SEED_BYTES };
+	memcpy(data->data, seed, BOOTPARAMS_SEED_BYTES);
 }

@@ -3,13 +3,14 @@
  * parameters, command line and tables in low memory (base/guest_abi.h says where).  Every page that
  * is written here is listed as preloaded.  All other pages are zero.  They have no owner yet; or,
  * where the guest knows its hosts as NUMA nodes, they belong to the host whose CPUs will use them,
- * so that their first use costs no request.
+ * so that their first use costs no request; with --host-mem, their homes alone are there.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/layout.h"
@@ -39,7 +40,7 @@ static void add_range(struct node *node, gpa_t from, uint64_t end)
 
 	bug_on(p->count == MAX_PRELOADED);
 	p->range[p->count++] = (struct page_range){
-		first, (uint32_t)((end + PAGE_MASK) >> PAGE_BITS) - first, 0
+		.first_gfn = first, .count = (uint32_t)((end + PAGE_MASK) >> PAGE_BITS) - first
 	};
 }
 
@@ -166,7 +167,8 @@ static int by_first_page(const void *a, const void *b)
 }
 
 /* Gives the host the pages of [first, end) that were not loaded; ranges[0..count) were. */
-static void give_rest(struct preloaded *p, unsigned count, gfn_t first, gfn_t end, unsigned host)
+static void give_rest(struct preloaded *p, unsigned count, gfn_t first, gfn_t end,
+		      struct page_range to)
 {
 	for (unsigned i = 0; i <= count && first < end; i++) {
 		gfn_t until = i < count && p->range[i].first_gfn < end ? p->range[i].first_gfn
@@ -174,31 +176,43 @@ static void give_rest(struct preloaded *p, unsigned count, gfn_t first, gfn_t en
 
 		if (until > first) {
 			bug_on(p->count == MAX_PRELOADED);
-			p->range[p->count++] = (struct page_range){ first, until - first, host };
+			p->range[p->count] = to;
+			p->range[p->count].first_gfn = first;
+			p->range[p->count++].count = until - first;
 		}
 		if (i < count && first < p->range[i].first_gfn + p->range[i].count)
 			first = p->range[i].first_gfn + p->range[i].count;
 	}
 }
 
-/* Gives pages to hosts at the start; none with --host-mem, or without the mechanism. */
+/* Gives pages to hosts at the start, without the mechanism none.  With --host-mem hosts get no more
+ * than the homes of those pages: a page that a host owns counts as held, also if it is not used. */
 static void give_fresh_pages(struct node *node, const struct nodes_plan *plan)
 {
 	struct preloaded *p = &node->preloaded;
 	unsigned loaded = p->count;
 
-	if (node->o.machine.host_mem_mib ||
-	    !mechanism_on(node->o.machine.without, MECHANISM_FRESH))
+	if (!mechanism_on(node->o.machine.without, MECHANISM_FRESH))
 		return;
 	qsort(p->range, loaded, sizeof p->range[0], by_first_page);
 	for (unsigned part = 0; part < plan->parts; part++) {
 		gfn_t first = part ? plan->end[part - 1] : 0, end = plan->end[part];
+		struct page_range to = { .owner = part % plan->count,
+					 .unowned = node->o.machine.host_mem_mib != 0 };
 
-		give_rest(p, loaded, first, end < RAM_HOLE_GFN ? end : RAM_HOLE_GFN,
-			  part % plan->count);
-		give_rest(p, loaded, first > RAM_HOLE_END_GFN ? first : RAM_HOLE_END_GFN, end,
-			  part % plan->count);
+		give_rest(p, loaded, first, end < RAM_HOLE_GFN ? end : RAM_HOLE_GFN, to);
+		give_rest(p, loaded, first > RAM_HOLE_END_GFN ? first : RAM_HOLE_END_GFN, end, to);
 	}
+}
+
+/* Gives the guest kernel a seed for its random numbers. */
+static void load_seed(struct node *node)
+{
+	uint8_t seed[BOOTPARAMS_SEED_BYTES];
+
+	if (getrandom(seed, sizeof seed, 0) != sizeof seed)
+		die("cannot get random numbers: %s", strerror(errno));
+	bootparams_seed(node->ram + BOOTPARAMS_SEED_GPA, seed);
 }
 
 int guest_load(struct node *node, char *why, size_t why_bytes)
@@ -217,7 +231,8 @@ int guest_load(struct node *node, char *why, size_t why_bytes)
 	strcpy((char *)node->ram + VMP_CMDLINE_GPA, node->o.cmdline);
 	table_bytes = mptable_build(node->ram + VMP_MP_TABLE_GPA, node->o.machine.cpus);
 	add_range(node, VMP_BOOT_PARAMS_GPA, VMP_BOOT_PARAMS_GPA + PAGE_BYTES);
-	add_range(node, VMP_CMDLINE_GPA, VMP_CMDLINE_GPA + MAX_CMDLINE);
+	load_seed(node); /* in the same page */
+	add_range(node, VMP_CMDLINE_GPA, BOOTPARAMS_SEED_GPA + BOOTPARAMS_SEED_AREA_BYTES);
 	add_range(node, VMP_MP_TABLE_GPA, VMP_MP_TABLE_GPA + table_bytes);
 	nodes_build(node->ram + VMP_NODES_GPA, &plan);
 	add_range(node, VMP_NODES_GPA, VMP_NODES_GPA + NODES_TABLE_BYTES);

@@ -43,7 +43,7 @@ static void choose(struct node *node, struct batch *batch, unsigned first, unsig
 		enum page_right left;
 
 		if (!ram_has(node->ram_pages, gfn) ||
-		    !batch_is_request(batch->kept[i].m.header.type, &left))
+		    !batch_is_request(batch->kept[i].m.header.type, &left) || left == PAGE_WRITE)
 			continue;
 		wish[n++] = (struct batch_wish){
 			gfn, atomic_load(&node->shm->page_right[gfn]), left,

@@ -43,7 +43,8 @@ const struct staged *batch_take(struct node *node, gfn_t gfn, enum page_right le
 
 /* ---- pure, for the unit tests ---- */
 
-/* Returns whether a message of this type may be kept, and the right that it leaves its holder. */
+/* Returns whether a message of this type may be kept, and the right that it leaves its holder: all
+ * of it (PAGE_WRITE) if it only causes messages, which leave together. */
 bool batch_is_request(uint16_t type, enum page_right *left);
 
 /* Sorts into `page` the pages that are to be staged together: those that this host has with

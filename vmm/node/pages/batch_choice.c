@@ -14,6 +14,10 @@ bool batch_is_request(uint16_t type, enum page_right *left)
 	case MSG_DSM_INVALIDATE:
 		*left = PAGE_NONE;
 		return true;
+	case MSG_DSM_HANDOVER:
+	case MSG_DSM_ADOPT:
+		*left = PAGE_WRITE;
+		return true;
 	}
 	return false;
 }

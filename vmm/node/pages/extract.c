@@ -13,6 +13,9 @@ struct extract {
 	int fd;
 	uint8_t *ram;
 	int pipe[2];
+	bool gathers;
+	unsigned n_gathered;
+	gfn_t gathered[EXTRACT_GATHERED]; /* ascending */
 };
 
 struct extract *extract_new(int fd, uint8_t *ram)
@@ -58,7 +61,32 @@ static void punch(struct extract *extract, gfn_t first, unsigned count)
 
 void extract_punch(struct extract *extract, gfn_t gfn)
 {
-	punch(extract, gfn, 1);
+	unsigned at = extract->n_gathered;
+
+	if (!extract->gathers) {
+		punch(extract, gfn, 1);
+		return;
+	}
+	bug_on(at == EXTRACT_GATHERED);
+	for (; at && extract->gathered[at - 1] > gfn; at--)
+		extract->gathered[at] = extract->gathered[at - 1];
+	extract->gathered[at] = gfn;
+	extract->n_gathered++;
+}
+
+void extract_gather(struct extract *extract)
+{
+	extract->gathers = true;
+}
+
+void extract_gathered(struct extract *extract)
+{
+	for (unsigned i = 0, n; i < extract->n_gathered; i += n) {
+		n = extract_run(extract->gathered + i, extract->n_gathered - i);
+		punch(extract, extract->gathered[i], n);
+	}
+	extract->gathers = false;
+	extract->n_gathered = 0;
 }
 
 static void fill_pipe(struct extract *extract, gfn_t first, unsigned count)

@@ -17,7 +17,10 @@
 #include <stdint.h>
 #include "base/types.h"
 
-enum { EXTRACT_MOST = 16 }; /* pages at once: what a pipe holds */
+enum {
+	EXTRACT_MOST = 16, /* pages at once: what a pipe holds */
+	EXTRACT_GATHERED = 64,
+};
 
 struct extract; /* the RAM and the pipe */
 
@@ -26,8 +29,12 @@ struct extract *extract_new(int fd, uint8_t *ram);
 
 void extract_free(struct extract *extract);
 
-/* Removes a page that nobody may write to. */
+/* Removes a page that nobody may write to.  Between extract_gather() and extract_gathered() pages
+ * stay until the latter, so that neighbours go together: EXTRACT_GATHERED at most, and nothing may
+ * be put back in between. */
 void extract_punch(struct extract *extract, gfn_t gfn);
+void extract_gather(struct extract *extract);
+void extract_gathered(struct extract *extract);
 
 /* Removes `count` pages, in ascending order, and writes their contents side by side to `contents`.
  * If `written` is false, nobody may write to them; then `contents` may be NULL. */

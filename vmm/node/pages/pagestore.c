@@ -7,9 +7,8 @@
  * processes then find the page by a minor fault, which their engine answers with a write-protected
  * mapping.  A page that could only be read is copied first and punched then.
  *
- * misses.c decides which right is requested for a CPU that waits, and when.
- * hold.c decides how long a page stays after it has arrived; spill.c keeps this host to its share
- * of the memory.
+ * misses.c decides which right is requested for a CPU that waits, and when; hold.c, how long a page
+ * stays after it has arrived; spill.c keeps this host to its share of the memory.
  */
 #include "vmm/node/node.h"
 
@@ -127,7 +126,7 @@ static bool confirms_late(const struct node *node)
 	return mechanism_on(node->o.machine.without, MECHANISM_LATE);
 }
 
-/* Sends a confirmation, for which no CPU waits, with the next message to that host.  A message of
+/* Sends a confirmation, for which nobody waits, with the next message to that host.  A message of
  * its own would wake a daemon beside a guest that computes, and costs this host as much before its
  * guest goes on.  (TRICKS: late-confirmations) */
 static void confirm_late(struct node *node, unsigned peer, const struct msg_dsm *body)
@@ -158,7 +157,8 @@ static void host_send(void *ctx, vnode_t to, uint16_t type, const struct msg_dsm
 	unsigned peer = dsm_node_of(node->dsm, to);
 
 	if (type == MSG_DSM_CONFIRM && confirms_late(node) &&
-	    atomic_load(&node->shm->page_right[body->gfn]) != PAGE_WRITE)
+	    (atomic_load(&node->shm->page_right[body->gfn]) != PAGE_WRITE ||
+	     !wants_any_waits_for(node, body->gfn)))
 		confirm_late(node, peer, body);
 	else
 		net_send(node->net, VNODE_DAEMON(peer), type, body, sizeof *body, payload,
@@ -270,21 +270,18 @@ static void host_take(void *ctx, gfn_t gfn, enum page_right new_right, void *con
 
 static void host_fill(void *ctx, gfn_t gfn, const void *contents, enum page_right right)
 {
+	static const uint8_t zeros[PAGE_BYTES];
 	struct node *node = ctx;
 
 	bug_on(gfn >= node->ram_pages || atomic_load(&node->shm->page_right[gfn]) != PAGE_NONE);
-	if (contents)
-		extract_put_back(node->pages->extract, &gfn, 1, contents);
-	else
-		/* the memfd's fresh page is zero, but must exist to be mapped */
-		*(volatile uint8_t *)alias_of(node, gfn) = 0;
+	extract_put_back(node->pages->extract, &gfn, 1, contents ? contents : zeros);
 	copy_before_change(node, gfn);
 	arrived(node, gfn);
-	set_right(node, gfn, right);
+	set_right(node, gfn, share_adopted(node->pages->share, gfn) ? PAGE_READ : right);
 	if (right == PAGE_READ) {
 		share_came_copy(node->pages->share, gfn);
 	} else {
-		misses_came(node, gfn, contents ? contents : alias_of(node, gfn));
+		misses_came(node, gfn, contents ? contents : zeros);
 		share_came(node->pages->share, gfn);
 	}
 }
@@ -419,8 +416,8 @@ void pagestore_synchronises(struct node *node)
 
 /* ---- requests of CPUs ---- */
 
-/* Gives a right to write back to the CPUs, if a snapshot has taken it from them and not from this
- * host (vmm/node/cut/copy.h).  Returns whether it did. */
+/* Gives a right to write back to the CPUs that this host has and they do not: after a cut (copy.h),
+ * or if it adopted the page (TRICKS: adopted-to-read).  Returns whether it did. */
 static bool give_back_right(struct node *node, gfn_t gfn)
 {
 	if (gfn >= node->ram_pages || (node->dsm && dsm_right(node->dsm, gfn) != PAGE_WRITE) ||
@@ -440,7 +437,9 @@ static void give_back_rights(struct node *node, gfn_t wanted)
 
 	if (!give_back_right(node, wanted))
 		return;
-	if (!node->dsm)
+	if (node->dsm)
+		arrived(node, wanted);
+	else
 		which |= ((1ull << GIVEN_BACK) - 1) << near;
 	for (; which; which &= which - 1)
 		give_back_right(node, wanted - at + (unsigned)__builtin_ctzll(which));

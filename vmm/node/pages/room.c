@@ -25,11 +25,13 @@ uint32_t room_of(const struct room *room, unsigned host, uint32_t own_share)
 								     : 0;
 }
 
-unsigned room_choose(const struct room *room, uint32_t hosts, uint32_t own_share)
+unsigned room_choose(const struct room *room, uint32_t hosts, unsigned first, uint32_t own_share)
 {
 	unsigned best = ROOM_NOBODY;
 	uint32_t most = 0;
 
+	if (first < MAX_NODES && hosts >> first & 1 && room_of(room, first, own_share))
+		return first;
 	for (unsigned host = 0; host < MAX_NODES; host++) {
 		uint32_t has = hosts >> host & 1 ? room_of(room, host, own_share) : 0;
 

@@ -35,8 +35,9 @@ void room_sent(struct room *room, unsigned host, uint32_t pages);
 
 /* Returns for how many pages a host has room; 0 if it is too little to count. */
 uint32_t room_of(const struct room *room, unsigned host, uint32_t own_share);
-/* Returns which of the hosts in the set has the most room, or ROOM_NOBODY. */
-unsigned room_choose(const struct room *room, uint32_t hosts, uint32_t own_share);
+/* Returns `first` if it is in the set and has room, else the host in the set that has the most
+ * room, or ROOM_NOBODY. */
+unsigned room_choose(const struct room *room, uint32_t hosts, unsigned first, uint32_t own_share);
 
 /* Returns whether a host must tell what it holds: it has said `told` last, and has adopted so many
  * pages since.  Those count by themselves: as many may have gone, and whoever offers pages counts

@@ -1,11 +1,18 @@
 /* share.h - a host's share of the guest's RAM: how many pages it holds, and which leave when they
  * are too many.
  *
- * Clean copies leave first, since their owner has the page too (dsm_drop()): the one that was
- * fetched longest ago is the first.  Then pages that this host owns go to other hosts (spill.h):
- * the first is the one that has been here for the longest time.  The newest of both stay, since
- * CPUs wait for them.  A page that another host has handed over comes in as the oldest, as if it
- * had always been here: nobody here has asked for it.
+ * Clean copies leave first, since their owner has the page too (dsm_drop()): those that were
+ * fetched longest ago, some together.  Then pages that this host owns go to other hosts (spill.h):
+ * first those that another host has handed over, since nobody here has asked for them; then new
+ * ones; and then settled ones, each time the one that has been so for the longest time.  The newest
+ * copies and new pages stay, since CPUs wait for them.
+ *
+ * A page that comes is new.  New pages settle while the settled ones are less than 7/8 of the
+ * share.  After that the eighth that is left is for what passes through: a program that goes
+ * through more memory than the share, again and again, finds the settled pages each time.  If the
+ * longest stay alone decided, it would find none.  A page that comes back before as many have left
+ * as the share is settles at once, and the first of the settled ones is new again.  So if a program
+ * begins to use other pages, which would fit in, they settle when they come for the second time.
  *
  * A CPU writes faster than pages leave.  So a host that is full does not fetch further pages for
  * its CPUs before others have left.  It is full a little above its share (share_most()), and until
@@ -19,10 +26,15 @@
 #include "base/types.h"
 
 enum {
-	SHARE_NEWEST = 256, /* so many copies, and owned pages, stay; less if the share is small */
-	SHARE_ABOVE = 32,   /* a host may hold this part of its share more, */
-	SHARE_RUN = 129,    /* and is not full any more when so many pages less are here, */
-	SHARE_RUN_PART = 64 /* or this part of its share, if that is less */
+	/* so many copies, and new pages, stay: twice what one CPU requests together; less if the
+	 * share is small */
+	SHARE_NEWEST = 1024,
+	SHARE_NEW_PART = 8,  /* the part of a full share that is for new pages */
+	SHARE_LATELY = 16,   /* how long ago a page has left is known in such parts of a share */
+	SHARE_TOGETHER = 64, /* so many copies are dropped together, or this part of the share */
+	SHARE_ABOVE = 32,    /* a host may hold this part of its share more, */
+	SHARE_RUN = 129,     /* and is not full any more when so many pages less are here, */
+	SHARE_RUN_PART = 64, /* or this part of its share, if that is less */
 };
 
 struct share;
@@ -34,7 +46,7 @@ void share_free(struct share *share);
 
 /* Pages are here from the start, and owned. */
 void share_loaded(struct share *share, gfn_t first, uint32_t count);
-/* A page has arrived that this host owns; it is the newest, or the oldest if it was adopted. */
+/* A page has arrived that this host owns. */
 void share_came(struct share *share, gfn_t gfn);
 /* A copy has arrived; it is the newest. */
 void share_came_copy(struct share *share, gfn_t gfn);
@@ -48,16 +60,17 @@ void share_adopts(struct share *share, gfn_t gfn);
 void share_wanted(struct share *share, gfn_t gfn);
 bool share_adopted(const struct share *share, gfn_t gfn); /* and has not come yet */
 
-/* The owned page is offered to another host.  It stays after all, as the oldest; or as the newest,
- * since it cannot go now. */
+/* The owned page is offered to another host.  It stays after all, and is the first to go; or it is
+ * the newest, since it cannot go now. */
 void share_offers(struct share *share, gfn_t gfn);
 void share_stays(struct share *share, gfn_t gfn);
 void share_renew(struct share *share, gfn_t gfn);
 bool share_is_offered(const struct share *share, gfn_t gfn);
 uint32_t share_offered(const struct share *share); /* number of pages */
 
-/* Returns true, and the copy to drop first, if the host holds more pages than its share. */
-bool share_excess(const struct share *share, gfn_t *gfn);
+/* Returns how many copies to drop, and which, the first to go first: none if the host holds no more
+ * pages than its share, else some more than that, since neighbours cost less together. */
+unsigned share_excess(const struct share *share, gfn_t gfn[SHARE_TOGETHER]);
 /* Returns true, and the owned page to offer first, if the host holds more than its share and
  * dropping copies and what was offered do not suffice. */
 bool share_spills(const struct share *share, gfn_t *gfn);

@@ -2,9 +2,9 @@
  * that it owns over to hosts with room (room.h), and lets its CPUs wait for further pages until
  * others have left.
  *
- * A host offers the pages that have been here for the longest time, some at once, by
- * dsm_handover().  The host that is to take one may have filled up meanwhile: then it refuses it,
- * says what it holds (MSG_PAGE_ROOM), and the owner chooses again.
+ * A host offers some pages at once, by dsm_handover(), each to the host that is its home, if that
+ * has room, or to the one with the most.  The host that is to take one may have filled up
+ * meanwhile: then it refuses it, says what it holds (MSG_PAGE_ROOM), and the owner chooses again.
  *
  * A CPU never waits for ever.  Its want is served though the host is full
  *  - if no host has room: then this host holds more than its share, and one warning says so;
@@ -41,6 +41,10 @@ bool spill_lets_ahead(struct node *node, gfn_t gfn);
 
 /* Host `owner` hands the page over.  Returns whether this host takes it; `must`: it has to. */
 bool spill_adopts(struct node *node, gfn_t gfn, unsigned owner, bool must);
+
+/* Returns whether this host holds nearly all of its share.  Then a copy costs less than a page that
+ * it would own, since it is dropped; so what is only read is not requested to write to. */
+bool spill_is_near(const struct node *node);
 
 struct spill_counts {
 	uint64_t spills; /* owned pages that have left */

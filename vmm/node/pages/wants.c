@@ -116,6 +116,10 @@ static void take(struct node *node, unsigned cpu, struct want want, const struct
 {
 	if (!is_sound(node, cpu, &want))
 		return;
+	if (want.guessed && node->dsm && spill_is_near(node)) { /* the CPU only reads */
+		want.right = PAGE_READ;
+		want.guessed = false;
+	}
 	want.since_ns = node_now_ns(node);
 	want.put_off = node->dsm && !spill_lets(node, want.gfn, want.since_ns);
 	node->wants->cpu[cpu] = want;

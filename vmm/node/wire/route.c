@@ -388,6 +388,8 @@ void route_on_iosrv_hello(struct node *node, const struct message *m, const stru
 {
 	(void)m;
 	on_child_hello(node, &node->iosrv, hello, PEER_IOSRV);
+	if (!node->ending)
+		supervise_iosrv_ready(node);
 }
 
 void route_on_monitor_end(struct node *node, const struct message *m,
