@@ -10,7 +10,7 @@ $(eval $(call unit-test,vpg_group,tests/unit/vpg_group.o vpg/shell/group.o \
 	vpg/shell/completion.o vpg/wire/nick.o))
 $(eval $(call unit-test,vpg_rules,tests/unit/vpg_rules.o vpg/peer/rules.o))
 $(eval $(call unit-test,vpg_choose,tests/unit/vpg_choose.o vpg/peer/choose.o vpg/peer/lending.o))
-VPG_WIRE_ALL := $(patsubst %,vpg/wire/%.o,message nick why folder daemon_socket)
+VPG_WIRE_ALL := $(patsubst %,vpg/wire/%.o,message nick why folder daemon_socket) base/filepass.o
 $(eval $(call unit-test,vpg_daemon_socket,tests/unit/vpg_daemon_socket.o $(VPG_WIRE_ALL)))
 PEER_OBJECTS := $(patsubst %,vpg/peer/%.o,addresses asking borrow borrowing carry choose enrol \
 	hear identity invitation jobs joining keeper lender lending meeting members network pieces \

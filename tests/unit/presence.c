@@ -1,5 +1,6 @@
 /* presence.c - tests of vmm/shared/presence.h: a name belongs to one process; a standby takes the
  * message only from this user's processes. */
+#include <fcntl.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -8,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "base/confine.h"
+#include "base/filepass.h"
 #include "tests/unit/unit.h"
 #include "vmm/shared/presence.h"
 
@@ -173,6 +175,51 @@ static void who_was_killed_leaves_nothing_for_ever(void)
 	presence_release(fd, "another");
 }
 
+/* Send the listener n descriptors, as presence_pass() sends PRESENCE_PASSED. */
+static void pass(int listener, unsigned n)
+{
+	struct sockaddr_un to;
+	socklen_t size = sizeof to;
+	int one = open("/dev/null", O_RDONLY | O_CLOEXEC), fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+	union filepass_control control;
+	struct iovec iov = { "", 1 };
+	struct msghdr message = { .msg_name = &to, .msg_iov = &iov, .msg_iovlen = 1 };
+	int fds[FILEPASS_MOST];
+
+	for (unsigned i = 0; i < n; i++)
+		fds[i] = one;
+	CU_ASSERT_EQUAL(getsockname(listener, (struct sockaddr *)&to, &size), 0);
+	message.msg_namelen = size;
+	filepass_put(&message, &control, fds, n);
+	CU_ASSERT_EQUAL(sendmsg(fd, &message, 0), 1);
+	close(one);
+	close(fd);
+}
+
+/* Messages with too few descriptors, and with too many, are dropped, and theirs are closed. */
+static void only_a_whole_connection_is_taken(void)
+{
+	int got[PRESENCE_PASSED] = { -1, -1, -1 }, listener = presence_listen(name);
+	int next = dup(0);
+
+	close(next);
+	CU_ASSERT_FATAL(listener >= 0);
+	for (unsigned n = 1; n <= FILEPASS_MOST; n++) {
+		pass(listener, n);
+		CU_ASSERT_EQUAL(presence_passed(listener, got), n == PRESENCE_PASSED);
+		for (unsigned i = 0; n == PRESENCE_PASSED && i < n; i++) {
+			CU_ASSERT_EQUAL(fcntl(got[i], F_GETFD), FD_CLOEXEC);
+			close(got[i]);
+		}
+		CU_ASSERT_EQUAL(fcntl(next, F_GETFD), -1);
+	}
+	CU_ASSERT_TRUE(presence_pass(name, (int[]){ 0, 1, 2 }));
+	CU_ASSERT_TRUE(presence_passed(listener, got));
+	for (unsigned i = 0; i < PRESENCE_PASSED; i++)
+		close(got[i]);
+	presence_unlisten(listener, name);
+}
+
 static void a_name_is_no_path(void)
 {
 	CU_ASSERT_EQUAL(presence_hold("../../tmp/x"), -1);
@@ -189,6 +236,7 @@ int main(void)
 		UNIT_TEST(who_cannot_look_is_in_doubt),
 		UNIT_TEST(another_user_holds_nothing),
 		UNIT_TEST(who_was_killed_leaves_nothing_for_ever),
+		UNIT_TEST(only_a_whole_connection_is_taken),
 		UNIT_TEST(a_name_is_no_path),
 		UNIT_END
 	};

@@ -20,6 +20,7 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "base/filepass.h"
 #include "base/limits.h"
 #include "vmm/shared/sshtunnel.h"
 
@@ -126,36 +127,10 @@ static bool is_login(const char *login)
 	return true;
 }
 
-/* Takes the descriptors of a message.  Returns how many came; those beyond the array are closed. */
-static unsigned take_descriptors(struct msghdr *message, int fd[TUNNEL_DESCRIPTORS])
-{
-	unsigned n = 0;
-
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-			continue;
-		for (size_t at = 0; at + sizeof(int) <= c->cmsg_len - CMSG_LEN(0);
-		     at += sizeof(int)) {
-			int one;
-
-			memcpy(&one, CMSG_DATA(c) + at, sizeof one);
-			if (n < TUNNEL_DESCRIPTORS)
-				fd[n] = one;
-			else
-				close(one);
-			n++;
-		}
-	}
-	return n;
-}
-
 /* Serves one request.  Returns false if the daemon is gone. */
 static bool serve(int door)
 {
-	union {
-		char bytes[CMSG_SPACE(TUNNEL_DESCRIPTORS * sizeof(int))];
-		struct cmsghdr aligned;
-	} control;
+	union filepass_control control;
 	struct tunnel_request r;
 	struct iovec iov = { &r, sizeof r };
 	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control,
@@ -166,7 +141,7 @@ static bool serve(int door)
 
 	if (n <= 0)
 		return n < 0 && errno == EINTR;
-	got = take_descriptors(&message, fd);
+	got = filepass_take(&message, fd, TUNNEL_DESCRIPTORS);
 	if (n == sizeof r && got == TUNNEL_DESCRIPTORS &&
 	    !(message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) && is_login(r.login) &&
 	    r.port >= FIRST_PORT && r.port <= LAST_PORT) {

@@ -1,3 +1,3 @@
 # What at least two of the programs below vmm/ link.
-$(eval $(call unit-test,presence,tests/unit/presence.o base/confine.o \
+$(eval $(call unit-test,presence,tests/unit/presence.o base/confine.o base/filepass.o \
 	$(patsubst %,vmm/shared/%.o,presence private_folder problem vote)))

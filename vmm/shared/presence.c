@@ -12,6 +12,7 @@
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
+#include "base/filepass.h"
 #include "vmm/shared/private_folder.h"
 
 /* Short prefixes: with the longest name the path must fit into a socket's address. */
@@ -340,32 +341,20 @@ bool presence_tell(const char *name)
 
 /* ---- connections that are passed on ---- */
 
-union passed {
-	char bytes[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(PRESENCE_PASSED * sizeof(int))];
-	struct cmsghdr aligned;
-};
-
 bool presence_pass(const char *name, const int fds[PRESENCE_PASSED])
 {
-	const size_t bytes = PRESENCE_PASSED * sizeof *fds;
-	union passed control = { { 0 } };
+	union filepass_control control;
 	struct sockaddr_un address;
 	char word = 0;
 	struct iovec iov = { &word, 1 };
 	struct msghdr message = { .msg_name = &address,
 				  .msg_namelen = sizeof address,
 				  .msg_iov = &iov,
-				  .msg_iovlen = 1,
-				  .msg_control = &control,
-				  .msg_controllen = CMSG_SPACE(bytes) };
-	struct cmsghdr *c = CMSG_FIRSTHDR(&message);
+				  .msg_iovlen = 1 };
 	int fd = address_of(&address, name) ? -1 : open_socket();
 	bool passed;
 
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(bytes);
-	memcpy(CMSG_DATA(c), fds, bytes);
+	filepass_put(&message, &control, fds, PRESENCE_PASSED);
 	passed = fd >= 0 && sendmsg(fd, &message, 0) == 1;
 	if (fd >= 0)
 		close(fd);
@@ -381,22 +370,15 @@ static void close_all(const int *fds, size_t n)
 /* Takes what one message has; closes descriptors that are not as they should be. */
 static bool take_passed(struct msghdr *message, int fds[PRESENCE_PASSED])
 {
-	int got[PRESENCE_PASSED];
 	struct ucred who = { .uid = (uid_t)-1 };
-	size_t n = 0;
+	int got[PRESENCE_PASSED];
+	unsigned n = filepass_take(message, got, PRESENCE_PASSED);
 
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
-		if (c->cmsg_level != SOL_SOCKET)
-			continue;
-		if (c->cmsg_type == SCM_CREDENTIALS)
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c))
+		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_CREDENTIALS)
 			memcpy(&who, CMSG_DATA(c), sizeof who);
-		if (c->cmsg_type == SCM_RIGHTS && !n) {
-			n = (c->cmsg_len - CMSG_LEN(0)) / sizeof *got;
-			memcpy(got, CMSG_DATA(c), n * sizeof *got);
-		}
-	}
 	if (who.uid != geteuid() || n != PRESENCE_PASSED) {
-		close_all(got, n);
+		close_all(got, n < PRESENCE_PASSED ? n : PRESENCE_PASSED);
 		return false;
 	}
 	memcpy(fds, got, sizeof got);
@@ -405,7 +387,7 @@ static bool take_passed(struct msghdr *message, int fds[PRESENCE_PASSED])
 
 bool presence_passed(int fd, int fds[PRESENCE_PASSED])
 {
-	union passed control;
+	union filepass_control control;
 	char word;
 	struct iovec iov = { &word, 1 };
 	bool passed = false;

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "base/filepass.h"
 #include "base/limits.h"
 #include "vpg/wire/daemon_socket.h"
 
@@ -22,20 +23,12 @@ static int refuse(const char *why)
 /* Sends "done" together with a descriptor.  Returns 0, or -1 if standard output is no socket. */
 static int hand_over(int fd)
 {
-	union {
-		char bytes[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr aligned;
-	} control = { { 0 } };
+	union filepass_control control;
 	char done[] = "done\n";
 	struct iovec iov = { done, sizeof done - 1 };
-	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control,
-				  .msg_controllen = sizeof control };
-	struct cmsghdr *c = CMSG_FIRSTHDR(&message);
+	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
 
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(c), &fd, sizeof fd);
+	filepass_put(&message, &control, &fd, 1);
 	return sendmsg(1, &message, MSG_NOSIGNAL) == sizeof done - 1 ? 0 : -1;
 }
 

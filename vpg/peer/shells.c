@@ -16,6 +16,7 @@
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
+#include "base/filepass.h"
 #include "base/log.h"
 #include "vpg/peer/borrow.h"
 #include "vpg/peer/jobs.h"
@@ -394,24 +395,17 @@ static bool serve_next(struct shell *s)
 /* Reads like read(), and keeps the descriptors that come along. */
 static ssize_t receive(struct shell *s, int fd, void *to, size_t room)
 {
-	union { char room[CMSG_SPACE(FDS_MAX * sizeof fd)]; struct cmsghdr align; } control;
+	union filepass_control control;
 	struct iovec bytes = { to, room };
-	struct msghdr m = { .msg_iov = &bytes, .msg_iovlen = 1, .msg_control = control.room,
-			    .msg_controllen = sizeof control.room };
+	struct msghdr m = { .msg_iov = &bytes, .msg_iovlen = 1, .msg_control = &control,
+			    .msg_controllen = sizeof control };
 	ssize_t n = recvmsg(fd, &m, MSG_CMSG_CLOEXEC);
 
-	for (struct cmsghdr *c = n < 0 ? NULL : CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c)) {
-		size_t bytes_of = c->cmsg_type == SCM_RIGHTS ? c->cmsg_len - CMSG_LEN(0) : 0;
+	if (n >= 0) {
+		unsigned free = FDS_MAX - s->n_fds;
+		unsigned came = filepass_take(&m, s->fds + s->n_fds, free);
 
-		for (size_t i = 0; i < bytes_of / sizeof fd; i++) {
-			int one;
-
-			memcpy(&one, CMSG_DATA(c) + i * sizeof one, sizeof one);
-			if (s->n_fds < FDS_MAX)
-				s->fds[s->n_fds++] = one;
-			else
-				close(one);
-		}
+		s->n_fds += came < free ? came : free;
 	}
 	return n;
 }

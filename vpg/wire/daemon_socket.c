@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include "base/filepass.h"
 #include "vpg/wire/folder.h"
 
 enum { ROOM = 2 * VPG_FRAME_MAX };
@@ -93,19 +94,14 @@ int daemon_socket_send(struct daemon_socket *s, enum vpg_type type, const void *
 
 int daemon_socket_attach(struct daemon_socket *s, uint64_t stream, int fd)
 {
-	union { char room[CMSG_SPACE(sizeof fd)]; struct cmsghdr align; } control = { { 0 } };
+	union filepass_control control;
 	const struct vpg_ATTACH fields = { stream };
 	unsigned char frame[32];
 	struct iovec bytes = { frame, message_put(VPG_ATTACH, &fields, frame, sizeof frame) };
-	struct msghdr m = { .msg_iov = &bytes, .msg_iovlen = 1, .msg_control = control.room,
-			    .msg_controllen = sizeof control.room };
-	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+	struct msghdr m = { .msg_iov = &bytes, .msg_iovlen = 1 };
 	ssize_t sent;
 
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof fd);
-	memcpy(CMSG_DATA(c), &fd, sizeof fd);
+	filepass_put(&m, &control, &fd, 1);
 	do
 		sent = sendmsg(s->fd, &m, MSG_NOSIGNAL);
 	while (sent < 0 && errno == EINTR);

@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "base/beside.h"
+#include "base/filepass.h"
 #include "vmm/cli/cluster/cluster_ssh.h"
 
 enum { ANSWER = 1, HELD = 3 };	/* descriptors of vmp-peer */
@@ -76,30 +77,17 @@ int peers_ask(struct peers_asked *a, const struct peers_wish *wish, struct probl
 
 /* ---- the answer ---- */
 
-static void take_descriptor(struct peers_asked *a, struct msghdr *message)
-{
-	struct cmsghdr *c = CMSG_FIRSTHDR(message);
-
-	if (a->held >= 0 || !c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS ||
-	    c->cmsg_len != CMSG_LEN(sizeof(int)))
-		return;
-	memcpy(&a->held, CMSG_DATA(c), sizeof a->held);
-}
-
 /* Returns what recvmsg() does. */
 static ssize_t receive(struct peers_asked *a, bool wait)
 {
-	union {
-		char bytes[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr aligned;
-	} control;
+	union filepass_control control;
 	struct iovec iov = { a->text + a->bytes, sizeof a->text - 1 - a->bytes };
 	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control,
 				  .msg_controllen = sizeof control };
 	ssize_t n = recvmsg(a->fd, &message, MSG_CMSG_CLOEXEC | (wait ? 0 : MSG_DONTWAIT));
 
 	if (n > 0) {
-		take_descriptor(a, &message);
+		filepass_take(&message, &a->held, a->held < 0);
 		a->bytes += (size_t)n;
 		a->text[a->bytes] = 0;
 	}

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "base/beside.h"
+#include "base/filepass.h"
 #include "vmm/shared/sshtunnel.h"
 
 static int the_door = -1;
@@ -65,19 +66,11 @@ int tunnels_start(struct node *node, char *why, size_t why_bytes)
 /* Sends the request with its descriptors.  Returns 0 or -errno. */
 static int ask(const struct tunnel_request *r, const int fd[TUNNEL_DESCRIPTORS])
 {
-	union {
-		char bytes[CMSG_SPACE(TUNNEL_DESCRIPTORS * sizeof(int))];
-		struct cmsghdr aligned;
-	} control = { { 0 } };
+	union filepass_control control;
 	struct iovec iov = { (void *)r, sizeof *r };
-	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control,
-				  .msg_controllen = sizeof control };
-	struct cmsghdr *c = CMSG_FIRSTHDR(&message);
+	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
 
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(TUNNEL_DESCRIPTORS * sizeof(int));
-	memcpy(CMSG_DATA(c), fd, TUNNEL_DESCRIPTORS * sizeof(int));
+	filepass_put(&message, &control, fd, TUNNEL_DESCRIPTORS);
 	return sendmsg(the_door, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
 }
 
