@@ -35,11 +35,12 @@ enum virtio_limit {
 	VIRTIO_PUSHES = 32, /* messages that the guest has not requested (packets), in flight */
 };
 
-/* What a monitor may do itself with a disk's image, if it is on the I/O server's host. */
+/* What a monitor may do itself with a device's file, if it is on the I/O server's host. */
 enum virtio_direct {
 	VIRTIO_DIRECT_READ = 1,
 	VIRTIO_DIRECT_WRITE = 2,
 	VIRTIO_DIRECT_MEMORY = 4, /* the file is in memory: no read waits for a disk */
+	VIRTIO_DIRECT_SEND = 8,	  /* it is the network's socket: frames may be sent to it */
 };
 
 /* A request to a disk (5.2.6): this header, then the data, and at the end a byte for the status. */
@@ -54,6 +55,14 @@ struct virtio_blk_header {
 	uint64_t sector;
 };
 _Static_assert(sizeof(struct virtio_blk_header) == 16, "layout (virtio 1.2, 5.2.6)");
+
+/* The header of a network card's frame (5.1.6).  All but n_buffers is zero: no work is
+ * offloaded. */
+struct virtio_net_header {
+	uint8_t flags, gso_type;
+	uint16_t header_bytes, gso_bytes, csum_start, csum_offset, n_buffers;
+};
+_Static_assert(sizeof(struct virtio_net_header) == 12, "layout (virtio 1.2, 5.1.6)");
 
 /* Registers, as offsets in the slot's page (4.2.2). */
 enum virtio_register {

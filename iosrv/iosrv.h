@@ -193,6 +193,8 @@ void console_reset(void);
 void console_restored(void);
 /* virtio_net.c */
 void net_attach(int socket);
+/* Return a descriptor of that socket, which is the caller's; -1: there is no card. */
+int net_share(void);
 void net_start(void); /* watch its socket from now on, also after a thaw */
 void net_on_ready(void);
 void net_reset(void);

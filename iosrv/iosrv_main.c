@@ -1,6 +1,6 @@
 /* iosrv_main.c - the I/O server's process: its socket, its loop, its timers.
  *
- *   vmp-iosrv --socket FD [--disks-socket FD] [OPTION]...    options: base/machine.def
+ *   vmp-iosrv --socket FD [--files-socket FD] [OPTION]...    options: base/machine.def
  *
  * Node 0's daemon starts it; it ends when the daemon closes the socket.  All messages that wait in
  * the socket are served together (serve.c); collected output is sent before the server sleeps.
@@ -26,7 +26,7 @@
 #include "iosrv/worker.h"
 
 static struct server {
-	int socket, disks; /* disks: -1, or where offer_disks() sends them */
+	int socket, files; /* files: -1, or where offer_files() sends them */
 	unsigned n_cpus;
 	struct event_base *loop;
 	struct event *readable;
@@ -133,14 +133,14 @@ static struct machine parse(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "socket", required_argument, NULL, 's' },
-		{ "disks-socket", required_argument, NULL, 'd' },
+		{ "files-socket", required_argument, NULL, 'f' },
 		{ 0 },
 	};
 	struct machine machine;
 	char why[200];
 	int c;
 
-	server.socket = server.disks = -1;
+	server.socket = server.files = -1;
 	machine_defaults(&machine);
 	if (machine_take_words(&machine, MACHINE_IOSRV, &argc, argv, why, sizeof why))
 		die("%s", why);
@@ -148,7 +148,7 @@ static struct machine parse(int argc, char **argv)
 	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1)
 		switch (c) {
 		case 's': server.socket = atoi(optarg); break;
-		case 'd': server.disks = atoi(optarg); break;
+		case 'f': server.files = atoi(optarg); break;
 		default: exit(EXIT_VMP_FAILURE);
 		}
 	if (server.socket < 0 || !server.n_cpus)
@@ -241,22 +241,26 @@ static int open_devices(const struct machine *machine, char *why, size_t why_byt
 	return error;
 }
 
-/* Offer the monitors of this host the images that they may use themselves. */
-static void offer_disks(void)
+/* Offer the monitors of this host, by slot, the files of devices that they may use themselves. */
+static void offer_files(void)
 {
-	int fd[MAX_DISKS], error;
+	int fd[VIRTIO_SLOTS], error;
 
-	if (server.disks < 0)
+	if (server.files < 0)
 		return;
+	for (unsigned i = 0; i < VIRTIO_SLOTS; i++)
+		fd[i] = -1;
 	for (unsigned i = 0; i < MAX_DISKS; i++)
-		fd[i] = blk_image(i) ? diskimage_open_shared(blk_image(i)) : -1;
-	error = filepass_send(server.disks, fd, MAX_DISKS);
+		if (blk_image(i))
+			fd[VIRTIO_DISKS + i] = diskimage_open_shared(blk_image(i));
+	fd[VIRTIO_NET] = net_share();
+	error = filepass_send(server.files, fd, VIRTIO_SLOTS);
 	if (error) /* they go without */
-		log_warn("cannot give the disks to the monitors: %s", strerror(-error));
-	for (unsigned i = 0; i < MAX_DISKS; i++)
+		log_warn("cannot give the devices' files to the monitors: %s", strerror(-error));
+	for (unsigned i = 0; i < VIRTIO_SLOTS; i++)
 		if (fd[i] >= 0)
 			close(fd[i]);
-	close(server.disks);
+	close(server.files);
 }
 
 int main(int argc, char **argv)
@@ -275,7 +279,7 @@ int main(int argc, char **argv)
 	error = open_devices(&machine, why, sizeof why);
 	serve_start(machine.restore);
 	if (!error)
-		offer_disks();
+		offer_files();
 	iosrv_send(MSG_HELLO, VNODE_DAEMON(0),
 		   &(struct msg_hello){ .wire_version = wire_version, .role = PEER_IOSRV },
 		   sizeof(struct msg_hello), NULL, 0);

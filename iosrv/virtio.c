@@ -50,6 +50,7 @@ enum lease_state { LEASE_FREE, LEASE_HELD, LEASE_RECALLED };
 static struct lease {
 	enum lease_state state;
 	unsigned holder;
+	bool direct;		       /* the holder sends interrupts for what it serves itself */
 	bool stopping;		       /* the driver stops the queue: not ready once it is FREE */
 	unsigned pushes;	       /* pushed messages that the monitor has not taken yet */
 	struct virtio_request *coming; /* a request of which parts are still to come */
@@ -121,13 +122,12 @@ static void grant(unsigned slot, unsigned queue)
 	const struct state *d = &devices[slot];
 	struct lease *lease = &leases[slot][queue];
 	unsigned cpu = d->notifier[queue];
-	bool event_idx = virtio_features(slot) & FEATURE_EVENT_IDX;
 	struct msg_virtio_grant body = {
 		.cpu = cpu, .slot = slot, .queue = queue, .size = d->size[queue],
 		.desc = d->desc[queue], .avail = d->avail[queue], .used = d->used[queue],
 		.avail_next = d->avail_next[queue], .used_next = d->used_next[queue],
-		.event_idx = event_idx,
-		.direct = models[slot]->direct ? models[slot]->direct(slot) : 0,
+		.event_idx = !!(virtio_features(slot) & FEATURE_EVENT_IDX),
+		.direct = models[slot]->direct ? models[slot]->direct(slot, queue) : 0,
 	};
 
 	if (lease->state != LEASE_FREE || lease->stopping || !d->ready[queue] ||
@@ -135,6 +135,7 @@ static void grant(unsigned slot, unsigned queue)
 		return;
 	lease->state = LEASE_HELD;
 	lease->holder = cpu;
+	lease->direct = body.direct;
 	if (body.direct)
 		body.irq_cpu_mask = ioapic_route(lines[slot], &body.irq_vector);
 	iosrv_send(MSG_VIRTIO_GRANT, VNODE_CPU(cpu), &body, sizeof body, NULL, 0);
@@ -162,8 +163,9 @@ static void recall(unsigned slot, unsigned queue)
 void virtio_rerouted(unsigned line) /* (TRICKS: old-route-first) */
 {
 	for (unsigned slot = 0; slot < VIRTIO_SLOTS; slot++)
-		if (lines[slot] == line && models[slot] && models[slot]->direct)
-			recall(slot, 0);
+		for (unsigned q = 0; lines[slot] == line && q < VIRTIO_QUEUES; q++)
+			if (leases[slot][q].direct)
+				recall(slot, q);
 }
 
 static void notify(unsigned slot, unsigned queue, unsigned cpu)
@@ -449,10 +451,8 @@ static uint32_t read_register(unsigned slot, uint32_t offset)
 	case VIRTIO_INTERRUPT_STATUS: return 1 | (d->config_changed ? INTERRUPT_CONFIG : 0);
 	case VIRTIO_STATUS: return d->status;
 	case VIRTIO_CONFIG_GENERATION: return d->config_generation;
-	default:
-		return offset >= VIRTIO_SHM_LEN_LOW && offset <= VIRTIO_SHM_BASE_HIGH
-			       ? ~0u
-			       : 0; /* no shared memory */
+	default: /* no shared memory */
+		return offset >= VIRTIO_SHM_LEN_LOW && offset <= VIRTIO_SHM_BASE_HIGH ? ~0u : 0;
 	}
 }
 

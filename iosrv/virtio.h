@@ -48,9 +48,9 @@ struct virtio_model {
 	 * none. */
 	void (*config)(unsigned slot, uint8_t *to, size_t bytes);
 	void (*request)(struct virtio_request *request);
-	/* The requests that a monitor of this host may serve itself: enum virtio_direct; may be
-	 * NULL. */
-	uint32_t (*direct)(unsigned slot);
+	/* The requests of a queue that a monitor of this host may serve itself: enum virtio_direct;
+	 * may be NULL. */
+	uint32_t (*direct)(unsigned slot, unsigned queue);
 	void (*room)(unsigned slot); /* virtio_push() may accept data again; may be NULL */
 	/* the guest has one more pushed message, the oldest; may be NULL */
 	void (*taken)(unsigned slot);

@@ -98,11 +98,12 @@ static void blk_config(unsigned slot, uint8_t *to, size_t bytes)
 }
 
 /* A write that must be flushed is the I/O server's, as is every other request. */
-static uint32_t blk_direct(unsigned slot)
+static uint32_t blk_direct(unsigned slot, unsigned queue)
 {
 	const struct diskimage *image = images[slot - VIRTIO_DISKS];
 	bool flushes = virtio_features(slot) & VIRTIO_FEATURE(FEATURE_FLUSH);
 
+	(void)queue;
 	return (diskimage_shares(image, false) ? VIRTIO_DIRECT_READ : 0) |
 	       (diskimage_shares(image, true) && flushes ? VIRTIO_DIRECT_WRITE : 0) |
 	       (diskimage_in_memory(image) ? VIRTIO_DIRECT_MEMORY : 0);

@@ -1,5 +1,8 @@
 /* virtio_net.c - the network card (virtio 1.2, 5.1): forwards frames to and from vmp-net.
  *
+ * The monitors of this host send the guest's frames to vmp-net themselves (monitor/localnet.h).
+ * Those that come here are of other hosts' CPUs, or found no room in the socket.
+ *
  * Both directions have a bound.  A frame from the guest that does not fit into the socket waits
  * with its request, and so does the guest's queue.  A frame for the guest that finds no room in the
  * queue waits here, and the socket is not read meanwhile.
@@ -7,32 +10,27 @@
 #include "iosrv/iosrv.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
-#include "iosrv/netframe.h"
+#include "base/netframe.h"
 #include "iosrv/virtio.h"
 
 enum { FEATURE_MTU = 3, FEATURE_MAC = 5, RECEIVE = 0, TRANSMIT = 1, IN_A_ROW = 32 };
 
-/* The header of each frame (5.1.6).  All but n_buffers is zero: no work is offloaded. */
-struct header {
-	uint8_t flags, gso_type;
-	uint16_t header_bytes, gso_bytes, csum_start, csum_offset, n_buffers;
-};
 struct config {
 	uint8_t mac[6];
 	uint16_t status, max_pairs, mtu;
 };
-_Static_assert(sizeof(struct header) == 12 && offsetof(struct config, mtu) == 10,
-	       "layout (virtio 1.2, 5.1.4, 5.1.6)");
-_Static_assert(sizeof(struct header) + NET_FRAME_BYTES <= MAX_MSG_PAYLOAD,
+_Static_assert(offsetof(struct config, mtu) == 10, "layout (virtio 1.2, 5.1.4)");
+_Static_assert(sizeof(struct virtio_net_header) + NET_FRAME_BYTES <= MAX_MSG_PAYLOAD,
 	       "a frame is one message");
 
 static struct {
 	int socket;			     /* -1: no network */
 	struct virtio_request *first, *last; /* frames that wait to be sent */
 	struct {
-		struct header header;
+		struct virtio_net_header header;
 		uint8_t frame[NET_FRAME_BYTES];
 	} come;		     /* a frame that waits for the guest */
 	uint32_t come_bytes; /* its length with the header; 0: none */
@@ -61,14 +59,14 @@ static void watch(void)
 /* Send a request's frame to vmp-net.  False: the socket is full.  An invalid frame is dropped. */
 static bool send_frame(const struct virtio_request *r)
 {
-	size_t bytes = r->out_bytes - sizeof(struct header);
+	const size_t header = sizeof(struct virtio_net_header);
+	size_t bytes = r->out_bytes - header;
 	ssize_t n = 0;
 
-	if (r->out_bytes <= sizeof(struct header) || bytes > NET_FRAME_BYTES)
+	if (r->out_bytes <= header || bytes > NET_FRAME_BYTES)
 		return true;
 	do
-		n = send(net.socket, r->out + sizeof(struct header), bytes,
-			 MSG_DONTWAIT | MSG_NOSIGNAL);
+		n = send(net.socket, r->out + header, bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
 	while (n < 0 && errno == EINTR);
 	return n >= 0 || (errno != EAGAIN && errno != ENOBUFS);
 }
@@ -118,7 +116,7 @@ static void take_frames(void)
 		}
 		if (n < 0)
 			return;
-		net.come.header = (struct header){ .n_buffers = 1 };
+		net.come.header = (struct virtio_net_header){ .n_buffers = 1 };
 		net.come_bytes = sizeof net.come.header + (uint32_t)n;
 	}
 }
@@ -148,12 +146,24 @@ void net_reset(void)
 	net.come_bytes = 0;
 }
 
+static uint32_t net_direct(unsigned slot, unsigned queue)
+{
+	(void)slot;
+	return queue == TRANSMIT && net.socket >= 0 ? VIRTIO_DIRECT_SEND : 0;
+}
+
+int net_share(void)
+{
+	return net.socket < 0 ? -1 : fcntl(net.socket, F_DUPFD_CLOEXEC, 3);
+}
+
 static const struct virtio_model virtio_net = {
 	.name = "network card",
 	.id = 1,
 	.queues = 2,
 	.features = net_features,
 	.config = net_config,
+	.direct = net_direct,
 	.request = net_request,
 	.room = net_room,
 };

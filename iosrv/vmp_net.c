@@ -35,7 +35,7 @@
 #include "base/confine.h"
 #include "base/log.h"
 #include "base/netspec.h"
-#include "iosrv/netframe.h"
+#include "base/netframe.h"
 #include "iosrv/refuse.h"
 
 enum { MOST_WAITING = 256, MOST_POLLED = 4096, IN_A_ROW = 64 };

@@ -5,12 +5,9 @@
  */
 #include "monitor/localdisk.h"
 
-#include <fcntl.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
-#include "base/limits.h"
 
 enum { BUFFER_BYTES = 64 << 10 };
 
@@ -19,18 +16,14 @@ static struct disk {
 	uint64_t sectors; /* 0: there is no such disk here */
 } disks[MAX_DISKS];
 
-void localdisk_open(const char *list)
+void localdisk_open(const int fd[MAX_DISKS])
 {
 	for (unsigned i = 0; i < MAX_DISKS; i++) {
-		char *end;
 		struct stat st;
 
-		disks[i].sectors = 0;
-		disks[i].fd = (int)strtol(list, &end, 10);
-		if (end > list && disks[i].fd >= 0 && !fcntl(disks[i].fd, F_SETFD, FD_CLOEXEC) &&
-		    !fstat(disks[i].fd, &st))
-			disks[i].sectors = (uint64_t)st.st_size / VIRTIO_BLK_SECTOR_BYTES;
-		list = *end ? end + 1 : end;
+		disks[i].fd = fd[i];
+		disks[i].sectors = fstat(fd[i], &st) ? 0 : (uint64_t)st.st_size /
+								   VIRTIO_BLK_SECTOR_BYTES;
 	}
 }
 

@@ -14,11 +14,12 @@
 #ifndef MONITOR_LOCALDISK_H
 #define MONITOR_LOCALDISK_H
 
+#include "base/limits.h"
 #include "base/virtio_abi.h"
 #include "monitor/virtqueue.h"
 
-/* Take over the descriptors of the images, "FD,FD,..." by slot, -1 for none. */
-void localdisk_open(const char *list);
+/* Take over the descriptors of the images, -1 for none. */
+void localdisk_open(const int fd[MAX_DISKS]);
 /* Serve a chain of the disk in this slot.  True: done; *written is set for virtqueue_push(). False:
  * it is to be sent to the I/O server; guest buffers that the device fills may have changed. */
 bool localdisk_serve(unsigned slot, uint32_t direct, const struct virtqueue_chain *chain,

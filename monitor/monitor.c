@@ -3,13 +3,14 @@
  * CPU from another host), runs the CPU, and ends when the daemon does.
  *
  *   vmp-monitor --cpu I --socket FD --ram-fd FD --shm-fd FD --cpus-fd FD --bell-fd FD --log-fd FD
- *		--disk-fds FD,FD,...
+ *		--device-files FD,FD,...
  *
  * and those options of the machine that a monitor reads (base/machine.def).
  */
 #include "monitor/monitor.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <linux/futex.h>
 #include <poll.h>
@@ -30,6 +31,7 @@
 #include "base/schedule.h"
 #include "monitor/cpu_state.h"
 #include "monitor/localdisk.h"
+#include "monitor/localnet.h"
 
 static struct monitor monitor;
 
@@ -58,6 +60,22 @@ static void on_die(const char *line)
 	monitor_end(&monitor, END_FAILURE, EXIT_VMP_FAILURE, "CPU %u: %s", monitor.cpu, line);
 }
 
+/* Take over the files of virtio devices, by slot, -1 for none. */
+static void take_files(const char *list)
+{
+	int file[VIRTIO_SLOTS];
+
+	for (unsigned i = 0; i < VIRTIO_SLOTS; i++) {
+		char *end;
+		int fd = (int)strtol(list, &end, 10);
+
+		file[i] = end > list && fd >= 0 && !fcntl(fd, F_SETFD, FD_CLOEXEC) ? fd : -1;
+		list = *end ? end + 1 : end;
+	}
+	localdisk_open(file + VIRTIO_DISKS);
+	localnet_open(file[VIRTIO_NET]);
+}
+
 struct arguments { int cpu, socket, ram, shm, cpus, bell, log; struct machine machine; };
 
 static struct arguments parse(int argc, char **argv)
@@ -70,7 +88,7 @@ static struct arguments parse(int argc, char **argv)
 		{ "cpus-fd", required_argument, NULL, 'p' },
 		{ "bell-fd", required_argument, NULL, 'b' },
 		{ "log-fd", required_argument, NULL, 'l' },
-		{ "disk-fds", required_argument, NULL, 'd' },
+		{ "device-files", required_argument, NULL, 'd' },
 		{ 0 },
 	};
 	struct arguments a = { -1, -1, -1, -1, -1, -1, 2, { 0 } };
@@ -89,7 +107,7 @@ static struct arguments parse(int argc, char **argv)
 		case 'p': a.cpus = atoi(optarg); break;
 		case 'b': a.bell = atoi(optarg); break;
 		case 'l': a.log = atoi(optarg); break;
-		case 'd': localdisk_open(optarg); break;
+		case 'd': take_files(optarg); break;
 		default: exit(EXIT_VMP_FAILURE);
 		}
 	if (a.cpu < 0 || a.cpu >= MAX_CPUS || a.socket < 0 || a.ram < 0 || a.shm < 0 ||

@@ -21,8 +21,8 @@
  * next CPU with the lease.  Fresh buffers for pushes are notified once in a round of the ring, so
  * that the lease follows the CPU that supplies them.
  *
- * A disk's image may be at hand: a monitor on the I/O server's host reads and writes it itself, as
- * far as the lease allows (localdisk.h).
+ * A device's file may be at hand: a monitor on the I/O server's host reads and writes a disk's
+ * image and sends frames itself, as far as the lease allows (localdisk.h, localnet.h).
  *
  * Bus-master DMA of the IDE disk comes the same way: the I/O server sends a step
  * (iosrv/busmaster.c) to the CPU that started it, whose monitor copies the bytes by the guest's
@@ -39,6 +39,7 @@
 #include "base/virtio_abi.h"
 #include "monitor/dma.h"
 #include "monitor/localdisk.h"
+#include "monitor/localnet.h"
 #include "monitor/virtqueue.h"
 
 struct in_flight {
@@ -185,9 +186,12 @@ enum { HERE_CHAINS = 256, HERE_BYTES = 4 << 20 };
 static bool serve_here(struct monitor *m, struct lease *l, const struct virtqueue_chain *chain)
 {
 	struct virtqueue_memory memory = memory_of(m);
-	uint32_t written;
+	uint32_t written = 0;
 
-	if (!l->direct || !localdisk_serve(l->slot, l->direct, chain, &memory, &written))
+	if (l->direct & VIRTIO_DIRECT_SEND
+		    ? l->n_in_flight || !localnet_send(chain, &memory)
+		    : !l->direct ||
+			      !localdisk_serve(l->slot, l->direct, chain, &memory, &written))
 		return false;
 	rings.now = l->route;
 	give_back(m, l, chain->head, written);

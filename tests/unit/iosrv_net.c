@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "iosrv/netframe.h"
+#include "base/netframe.h"
 #include "iosrv/virtio.h"
 #include "tests/unit/iosrv_fake.h"
 #include "tests/unit/unit.h"
@@ -57,6 +58,37 @@ static int told(struct msg_virtio *body, const struct fake_message **m)
 	return (int)body->op;
 }
 
+/* Returns what the last grant lets the monitor do itself. */
+static uint32_t granted_direct(void)
+{
+	const struct fake_message *m = fake_take(MSG_VIRTIO_GRANT);
+	struct msg_virtio_grant grant = { .direct = ~0u };
+
+	if (m)
+		memcpy(&grant, m->body, sizeof grant);
+	return grant.direct;
+}
+
+/* A socket that a monitor sends to by itself is the card's. */
+static void test_shared(void)
+{
+	char come[8];
+	int pair[2], shared;
+
+	start_card(pair);
+	mmio_write(reg(VIRTIO_QUEUE_NOTIFY), RECEIVE);
+	CU_ASSERT_EQUAL(granted_direct(), 0);
+	shared = net_share();
+	CU_ASSERT_EQUAL(fcntl(shared, F_GETFD), FD_CLOEXEC);
+	CU_ASSERT_EQUAL(send(shared, "frame", 5, 0), 5);
+	CU_ASSERT(recv(pair[1], come, sizeof come, 0) == 5 && !memcmp(come, "frame", 5));
+	close(shared);
+	close(pair[0]);
+	close(pair[1]);
+	net_attach(-1);
+	CU_ASSERT_EQUAL(net_share(), -1);
+}
+
 static void test_card(void)
 {
 	uint8_t bytes[HEADER + 60] = { 0 }, come[NET_FRAME_BYTES];
@@ -68,6 +100,7 @@ static void test_card(void)
 	start_card(pair);
 	CU_ASSERT((mmio_read(reg(VIRTIO_CONFIG)) & 0xffff) == ('v' << 8 | 2));
 	mmio_write(reg(VIRTIO_QUEUE_NOTIFY), TRANSMIT);
+	CU_ASSERT_EQUAL(granted_direct(), VIRTIO_DIRECT_SEND);
 	memcpy(bytes + HEADER, "a frame", 7);
 	request(3, bytes, sizeof bytes);
 	CU_ASSERT(told(&body, &m) == VIRTIO_DONE && body.head == 3 && body.in_bytes == 1);
@@ -288,6 +321,7 @@ int main(int argc, char **argv)
 {
 	static const struct unit_test tests[] = {
 		{ "the card", test_card },
+		{ "the card's socket, for monitors", test_shared },
 		{ "the card of a machine that stands still", test_card_stands_still },
 		{ "vmp-net", test_net },
 		{ "a port that is in use", test_port_in_use },

@@ -36,7 +36,7 @@ static uint32_t written;
 /* The image as disk 1, with content that differs everywhere. */
 static void start(int flags)
 {
-	char name[] = "/tmp/vmp-localdisk.XXXXXX", list[40];
+	char name[] = "/tmp/vmp-localdisk.XXXXXX";
 
 	fd = mkstemp(name);
 	for (unsigned i = 0; i < sizeof image; i++)
@@ -45,8 +45,7 @@ static void start(int flags)
 	close(fd);
 	fd = open(name, flags);
 	unlink(name);
-	snprintf(list, sizeof list, "-1,%d,-1,-1", fd);
-	localdisk_open(list);
+	localdisk_open((const int[MAX_DISKS]){ -1, fd, -1, -1 });
 	memset(ram, 0, sizeof ram);
 	ram[STATUS] = 0xee;
 }
@@ -215,10 +214,10 @@ static void test_errors(void)
 
 static void test_no_disks(void)
 {
-	static const char *const lists[] = { "-1,-1,-1,-1", "", "-1", "999,999,999,999" };
+	static const int fds[][MAX_DISKS] = { { -1, -1, -1, -1 }, { 999, 999, 999, 999 } };
 
-	for (unsigned i = 0; i < ARRAY_LEN(lists); i++) {
-		localdisk_open(lists[i]);
+	for (unsigned i = 0; i < ARRAY_LEN(fds); i++) {
+		localdisk_open(fds[i]);
 		CU_ASSERT_FALSE(serve_request(IN, 0, SECTOR));
 		CU_ASSERT_FALSE(serve_request(OUT, 0, SECTOR));
 	}

@@ -47,6 +47,7 @@
 #include "base/limits.h"
 #include "base/machine.h"
 #include "base/types.h"
+#include "base/virtio_abi.h"
 #include "base/wire.h"
 #include "vmm/node/halted.h"
 #include "vmm/node/outside.h"
@@ -131,9 +132,10 @@ struct node {
 	struct tsc_mark boot_tsc;
 
 	int ram_fd, shm_fd, cpus_fd; /* base/hostshm.h */
-	/* host 0: the I/O server's disks, for the monitors (monitor/localdisk.h), -1 for none; and
-	 * where they come from, until they have come */
-	int disk_fd[MAX_DISKS], disks_socket;
+	/* host 0: files of virtio devices, by slot, which the monitors may use themselves
+	 * (monitor/localdisk.h, localnet.h), -1 for none; and where they come from, until they have
+	 * come */
+	int device_file[VIRTIO_SLOTS], files_socket;
 	uint8_t *ram; /* the alias mapping: all of guest RAM, writable */
 	uint32_t ram_pages;
 	struct host_shm *shm;

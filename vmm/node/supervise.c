@@ -52,15 +52,15 @@ static void add_words(struct child_program *program, const struct machine_words 
 
 /* Writes the descriptors of the disks as "N,N,...", with -1 for none, and puts those that there are
  * into `keep`.  Returns their number. */
-static unsigned put_disks(const struct node *node, char *list, size_t bytes, int *keep)
+static unsigned put_files(const struct node *node, char *list, size_t bytes, int *keep)
 {
 	unsigned kept = 0;
 	size_t n = 0;
 
-	for (unsigned i = 0; i < MAX_DISKS; i++) {
-		n += (size_t)snprintf(list + n, bytes - n, i ? ",%d" : "%d", node->disk_fd[i]);
-		if (node->disk_fd[i] >= 0)
-			keep[kept++] = node->disk_fd[i];
+	for (unsigned i = 0; i < VIRTIO_SLOTS; i++) {
+		n += (size_t)snprintf(list + n, bytes - n, i ? ",%d" : "%d", node->device_file[i]);
+		if (node->device_file[i] >= 0)
+			keep[kept++] = node->device_file[i];
 	}
 	return kept;
 }
@@ -70,12 +70,12 @@ int supervise_start_monitor(struct node *node, unsigned cpu, char *why, size_t w
 	struct child *child = &node->monitor[cpu];
 	const int fds[] = { node->ram_fd, node->shm_fd, node->cpus_fd, wants_bell(node),
 			    node->o.log_fd };
-	int keep[ARRAY_LEN(fds) + MAX_DISKS];
-	char number[1 + ARRAY_LEN(fds)][16], disks[MAX_DISKS * 12];
+	int keep[ARRAY_LEN(fds) + VIRTIO_SLOTS];
+	char number[1 + ARRAY_LEN(fds)][16], files[VIRTIO_SLOTS * 12];
 	char *arguments[MAX_ARGUMENTS] = { NULL,	"--cpu",     number[0], "--ram-fd",
 					   number[1],	"--shm-fd",  number[2], "--cpus-fd",
 					   number[3],	"--bell-fd", number[4], "--log-fd",
-					   number[5],	"--disk-fds", disks };
+					   number[5],	"--device-files", files };
 	struct child_program program = { .name = "vmp-monitor",
 					 .arguments = arguments,
 					 .n_arguments = 3 + 2 * ARRAY_LEN(number),
@@ -94,7 +94,7 @@ int supervise_start_monitor(struct node *node, unsigned cpu, char *why, size_t w
 	snprintf(number[0], sizeof number[0], "%u", cpu);
 	for (unsigned i = 0; i < ARRAY_LEN(fds); i++)
 		snprintf(number[i + 1], sizeof number[i + 1], "%d", keep[i] = fds[i]);
-	program.n_keep += put_disks(node, disks, sizeof disks, keep + ARRAY_LEN(fds));
+	program.n_keep += put_files(node, files, sizeof files, keep + ARRAY_LEN(fds));
 	machine_words(&node->o.machine, MACHINE_MONITOR, &described);
 	add_words(&program, &described);
 	error = node->outside->start(node, child, &program, why, why_bytes);
@@ -105,17 +105,20 @@ int supervise_start_monitor(struct node *node, unsigned cpu, char *why, size_t w
 	return error;
 }
 
-/* Whether the monitors wait for the I/O server, to inherit its disks. */
+/* Whether the monitors wait for the I/O server, to inherit files of its devices. */
 static bool monitors_wait(const struct node *node)
 {
-	return node->o.node == 0 && node->o.machine.disk.n;
+	const struct machine *machine = &node->o.machine;
+
+	return node->o.node == 0 &&
+	       (machine->disk.n || (machine->net && strcmp(machine->net, "none") != 0));
 }
 
 static int start_iosrv(struct node *node, char *why, size_t why_bytes)
 {
 	struct child *child = &node->iosrv;
-	char *arguments[MAX_ARGUMENTS] = { NULL, "--disks-socket" }, number[16];
-	int keep[2] = { node->o.log_fd }, disks[2], error;
+	char *arguments[MAX_ARGUMENTS] = { NULL, "--files-socket" }, number[16];
+	int keep[2] = { node->o.log_fd }, files[2], error;
 	struct child_program program = { .name = "vmp-iosrv",
 					 .arguments = arguments,
 					 .n_arguments = 1,
@@ -127,11 +130,11 @@ static int start_iosrv(struct node *node, char *why, size_t why_bytes)
 	child->role = CHILD_IOSRV;
 	snprintf(child->name, sizeof child->name, "I/O server");
 	if (monitors_wait(node)) {
-		if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, disks))
+		if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, files))
 			die("cannot make a socket pair: %s; see ulimit -n", strerror(errno));
-		node->disks_socket = disks[0];
-		keep[program.n_keep++] = disks[1];
-		snprintf(number, sizeof number, "%d", disks[1]);
+		node->files_socket = files[0];
+		keep[program.n_keep++] = files[1];
+		snprintf(number, sizeof number, "%d", files[1]);
 		arguments[2] = number;
 		program.n_arguments = 3;
 	}
@@ -139,7 +142,7 @@ static int start_iosrv(struct node *node, char *why, size_t why_bytes)
 	add_words(&program, &described);
 	error = node->outside->start(node, child, &program, why, why_bytes);
 	if (monitors_wait(node))
-		close(disks[1]);
+		close(files[1]);
 	return error;
 }
 
@@ -169,13 +172,13 @@ void supervise_iosrv_ready(struct node *node)
 {
 	int error;
 
-	if (!monitors_wait(node) || node->disks_socket < 0)
+	if (!monitors_wait(node) || node->files_socket < 0)
 		return;
-	error = filepass_receive(node->disks_socket, node->disk_fd, MAX_DISKS);
+	error = filepass_receive(node->files_socket, node->device_file, VIRTIO_SLOTS);
 	if (error && error != -EAGAIN) /* the monitors go through the I/O server */
-		log_warn("no disks from the I/O server: %s", strerror(-error));
-	close(node->disks_socket);
-	node->disks_socket = -1;
+		log_warn("no files from the I/O server: %s", strerror(-error));
+	close(node->files_socket);
+	node->files_socket = -1;
 	start_monitors(node);
 }
 
@@ -428,9 +431,9 @@ static void on_int(void *arg) { stop(arg, SIGINT); }
 
 void supervise_start(struct node *node)
 {
-	node->disks_socket = -1;
-	for (unsigned i = 0; i < MAX_DISKS; i++)
-		node->disk_fd[i] = -1;
+	node->files_socket = -1;
+	for (unsigned i = 0; i < VIRTIO_SLOTS; i++)
+		node->device_file[i] = -1;
 	node->on_chld = loop_add(&node->loop, LOOP_SIGNAL, SIGCHLD, on_sigchld, node);
 	node->on_term = loop_add(&node->loop, LOOP_SIGNAL, SIGTERM, on_term, node);
 	node->on_int = loop_add(&node->loop, LOOP_SIGNAL, SIGINT, on_int, node);

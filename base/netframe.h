@@ -1,6 +1,7 @@
-/* netframe.h - the interface between the network card and vmp-net. */
-#ifndef IOSRV_NETFRAME_H
-#define IOSRV_NETFRAME_H
+/* netframe.h - what the network card, or a monitor in its place, exchanges with vmp-net: frames, a
+ * packet of their socket each. */
+#ifndef BASE_NETFRAME_H
+#define BASE_NETFRAME_H
 
 enum {
 	NET_MTU = 8000, /* large: each frame is a message, which carries MAX_MSG_PAYLOAD at most */
