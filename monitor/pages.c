@@ -19,6 +19,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include "base/log.h"
+#include "base/touch.h"
 
 #ifndef UFFDIO_CONTINUE_MODE_WP
 #define UFFDIO_CONTINUE_MODE_WP ((__u64)1 << 1) /* Linux 6.4 */
@@ -185,10 +186,7 @@ void pages_admit(struct monitor *m, gva_t gva, uint32_t entry, bool write)
 		right = want;
 	error = let_in(m, gva, right);
 	if (error == -EFAULT || error == -ENOENT) { /* a page of zeros that has no memory yet */
-		if (right == PAGE_WRITE)
-			*page = *page;
-		else
-			(void)*page;
+		touch_page(page, right == PAGE_WRITE);
 		error = let_in(m, gva, right);
 	}
 	if (error == -EEXIST && right == PAGE_READ) {

@@ -12,7 +12,7 @@ define vcpu-test
 $(call unit-test,vcpu_$(1),tests/unit/vcpu_$(1).o tests/unit/vcpu_fake.o $(VCPU_OBJECTS),)
 endef
 VCPU_TESTS := system transfer exception paging portio apic mmio cpuid hypercall faults window \
-	state spaces ahead written locked pae
+	state spaces ahead written locked fresh pae
 $(foreach test,$(VCPU_TESTS),$(eval $(call vcpu-test,$(test))))
 
 # Check that the folder is pure: all its objects, linked together, need only the functions that a

@@ -16,7 +16,9 @@
 #include <linux/types.h>
 #include <linux/userfaultfd.h>
 #include "base/pin.h"
+#include "base/touch.h"
 #include "vcpu/ahead.h"
+#include "vcpu/fresh.h"
 #include "vcpu/locked.h"
 #include "vcpu/pause.h"
 #include "vmproc/direct_env.h"
@@ -316,15 +318,11 @@ static long let_in(bool user, gva_t gva, unsigned count, enum page_right right)
 	return go.mapped > 0 ? go.mapped >> PAGE_BITS : error;
 }
 
-/* Allocate the memory of a page of zeros that has none yet. */
-static void make_exist(gfn_t gfn, enum page_right right)
+/* Allocate the memory of those pinned pages that have none yet: they are zeros. */
+static void make_exist(gfn_t first, unsigned count, enum page_right right)
 {
-	volatile uint8_t *page = alias_of(gfn);
-
-	if (right == PAGE_WRITE)
-		*page = *page;
-	else
-		(void)*page;
+	for (gfn_t gfn = first; gfn < first + count; gfn++)
+		touch_page(alias_of(gfn), right == PAGE_WRITE);
 }
 
 /* Return how many pages from `gva` on are contiguous both in RAM and in the guest's address
@@ -357,12 +355,19 @@ static long open_to_write(gva_t gva, unsigned count)
  * reading already. */
 static long admit(gva_t gva, gfn_t gfn, unsigned pages, enum page_right right)
 {
+	static struct fresh fresh;
 	long done = let_in(for_user(), gva, pages, right);
 
+	if (done == -EFAULT) { /* the first page has no memory yet */
+		unsigned run = fresh_run(&fresh, gfn, pages);
+
+		make_exist(gfn, run, right);
+		done = let_in(for_user(), gva, run, right);
+	}
 	if (done <= 0 && pages > 1) /* the host has more than one area there */
 		done = let_in(for_user(), gva, 1, right);
 	if (done == -EFAULT || done == -ENOENT) {
-		make_exist(gfn, right);
+		make_exist(gfn, 1, right);
 		done = let_in(for_user(), gva, 1, right);
 	}
 	if (done == -EEXIST && right == PAGE_WRITE) {
