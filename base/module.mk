@@ -13,6 +13,7 @@ BASE_OBJECTS := $(addprefix base/,confine.o log.o hostshm.o machine.o packet.o q
 $(eval $(call unit-test,confine,tests/unit/confine.o base/confine.o,-lpthread))
 $(eval $(call unit-test,barrier,tests/unit/barrier.o))
 $(eval $(call unit-test,filepass,tests/unit/filepass.o base/filepass.o))
+$(eval $(call unit-test,touch,tests/unit/touch.o,-lpthread))
 $(eval $(call unit-test,machine,tests/unit/machine.o base/machine.o base/quantity.o base/log.o))
 $(eval $(call unit-test,netspec,tests/unit/netspec.o base/netspec.o))
 $(eval $(call unit-test,packet,tests/unit/packet.o base/packet.o base/wire.o))
