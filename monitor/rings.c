@@ -187,11 +187,14 @@ static bool serve_here(struct monitor *m, struct lease *l, const struct virtqueu
 {
 	struct virtqueue_memory memory = memory_of(m);
 	uint32_t written = 0;
+	bool served;
 
-	if (l->direct & VIRTIO_DIRECT_SEND
-		    ? l->n_in_flight || !localnet_send(chain, &memory)
-		    : !l->direct ||
-			      !localdisk_serve(l->slot, l->direct, chain, &memory, &written))
+	if (l->direct & VIRTIO_DIRECT_SEND)
+		served = !l->n_in_flight && localnet_send(chain, &memory);
+	else
+		served = l->direct &&
+			 localdisk_serve(l->slot, l->direct, chain, &memory, &written);
+	if (!served)
 		return false;
 	rings.now = l->route;
 	give_back(m, l, chain->head, written);
