@@ -145,12 +145,18 @@ static bool inner_stack(struct vcpu *v, const struct event *e, uint32_t *esp, ui
 	return false;
 }
 
+/* A page fault of the host's, which the guest does not see, sets RF until its instruction is done.
+ * A single step may come before that, behind an iteration of a string instruction; processors
+ * differ in what they push then. */
 static uint32_t frame_eflags(const struct vcpu *v, const struct event *e)
 {
 	bool restarts = e->kind == EVENT_FAULT && e->vector < ARRAY_LEN(vectors) &&
 			vectors[e->vector].restarts;
+	uint32_t eflags = v->eflags | EFLAGS_FIXED;
 
-	return (v->eflags | EFLAGS_FIXED) | (restarts ? EFLAGS_RF : 0);
+	if (e->vector == VECTOR_DB)
+		return eflags & ~(uint32_t)EFLAGS_RF;
+	return eflags | (restarts ? EFLAGS_RF : 0);
 }
 
 static bool frame_write(struct vcpu *v, const struct event *e, bool outer, uint32_t *esp,

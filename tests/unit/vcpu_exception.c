@@ -59,6 +59,15 @@ static void frame_resume_flag(void)
 	fake_reset();
 	exception_external(V, 0x40);
 	CU_ASSERT_FALSE(frame(2) & EFLAGS_RF);
+	/* what is left of a page fault of the host's */
+	fake_reset();
+	V->eflags |= EFLAGS_RF;
+	vcpu_exception(V, VECTOR_DB, -1);
+	CU_ASSERT_FALSE(frame(2) & EFLAGS_RF);
+	fake_reset();
+	V->eflags |= EFLAGS_RF;
+	exception_external(V, 0x40);
+	CU_ASSERT_TRUE(frame(2) & EFLAGS_RF);
 }
 
 static void trap_gate_keeps_if(void)
