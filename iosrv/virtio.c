@@ -116,7 +116,24 @@ static void tell(unsigned cpu, enum virtio_op op, unsigned slot, unsigned queue)
 	iosrv_send(MSG_VIRTIO_TELL, VNODE_CPU(cpu), &body, sizeof body, NULL, 0);
 }
 
-/* Let the CPU that notified last walk a queue, if it may. */
+static bool walks_alone(unsigned slot, unsigned cpu)
+{
+	for (unsigned q = 0; q < VIRTIO_QUEUES; q++)
+		if (leases[slot][q].state != LEASE_FREE && leases[slot][q].holder != cpu)
+			return false;
+	return true;
+}
+
+static void recall(unsigned slot, unsigned queue)
+{
+	if (leases[slot][queue].state != LEASE_HELD)
+		return;
+	leases[slot][queue].state = LEASE_RECALLED;
+	tell(leases[slot][queue].holder, VIRTIO_RECALL, slot, queue);
+}
+
+/* Let the CPU that notified last walk a queue, if it may.  If there are two CPUs from now on, the
+ * other one's lease comes back, and is granted without a route (put_route()). */
 static void grant(unsigned slot, unsigned queue)
 {
 	const struct state *d = &devices[slot];
@@ -136,8 +153,11 @@ static void grant(unsigned slot, unsigned queue)
 	lease->state = LEASE_HELD;
 	lease->holder = cpu;
 	lease->direct = body.direct;
-	if (body.direct)
+	if (body.direct && walks_alone(slot, cpu))
 		body.irq_cpu_mask = ioapic_route(lines[slot], &body.irq_vector);
+	for (unsigned q = 0; q < VIRTIO_QUEUES; q++)
+		if (leases[slot][q].direct && leases[slot][q].holder != cpu)
+			recall(slot, q);
 	iosrv_send(MSG_VIRTIO_GRANT, VNODE_CPU(cpu), &body, sizeof body, NULL, 0);
 }
 
@@ -148,16 +168,6 @@ static void grant_and_fill(unsigned slot, unsigned queue)
 	grant(slot, queue);
 	if (leases[slot][queue].state == LEASE_HELD && models[slot]->room)
 		models[slot]->room(slot);
-}
-
-static void recall(unsigned slot, unsigned queue)
-{
-	struct lease *lease = &leases[slot][queue];
-
-	if (lease->state != LEASE_HELD)
-		return;
-	lease->state = LEASE_RECALLED;
-	tell(lease->holder, VIRTIO_RECALL, slot, queue);
 }
 
 void virtio_rerouted(unsigned line) /* (TRICKS: old-route-first) */
@@ -224,10 +234,8 @@ static void stop_queue(unsigned slot, unsigned queue)
  * that one holder sends is in order. */
 static void put_route(unsigned slot, struct msg_virtio *body)
 {
-	for (unsigned q = 0; q < VIRTIO_QUEUES; q++)
-		if (leases[slot][q].state != LEASE_FREE && leases[slot][q].holder != body->cpu)
-			return;
-	body->irq_cpu_mask = ioapic_route(lines[slot], &body->irq_vector);
+	if (walks_alone(slot, body->cpu))
+		body->irq_cpu_mask = ioapic_route(lines[slot], &body->irq_vector);
 }
 
 void virtio_done(struct virtio_request *r, uint32_t written)
@@ -441,14 +449,13 @@ static uint32_t read_register(unsigned slot, uint32_t offset)
 
 	switch (offset) {
 	case VIRTIO_DEVICE_FEATURES:
-		return d->device_features_sel < 2
-			       ? (uint32_t)(offered(slot) >> 32 * d->device_features_sel)
-			       : 0;
+		return d->device_features_sel > 1
+			       ? 0 : (uint32_t)(offered(slot) >> 32 * d->device_features_sel);
 	case VIRTIO_QUEUE_NUM_MAX:
 		return exists ? models[slot]->queue_size ?: VIRTIO_QUEUE_SIZE : 0;
 	case VIRTIO_QUEUE_READY: return exists && d->ready[d->queue_sel];
-	/* as in monitor/rings.c, where the configuration does not change */
-	case VIRTIO_INTERRUPT_STATUS: return 1 | (d->config_changed ? INTERRUPT_CONFIG : 0);
+	case VIRTIO_INTERRUPT_STATUS:
+		return VIRTIO_INTERRUPT_CHAINS | (d->config_changed ? INTERRUPT_CONFIG : 0);
 	case VIRTIO_STATUS: return d->status;
 	case VIRTIO_CONFIG_GENERATION: return d->config_generation;
 	default: /* no shared memory */
@@ -513,18 +520,12 @@ static void write_queue(struct state *d, unsigned q, uint32_t offset, uint32_t v
 {
 	switch (offset) {
 	case VIRTIO_QUEUE_NUM: d->size[q] = value; return;
-	case VIRTIO_QUEUE_DESC_LOW:
-	case VIRTIO_QUEUE_DESC_HIGH:
-		set_half(&d->desc[q], offset == VIRTIO_QUEUE_DESC_HIGH, value);
-		return;
-	case VIRTIO_QUEUE_DRIVER_LOW:
-	case VIRTIO_QUEUE_DRIVER_HIGH:
-		set_half(&d->avail[q], offset == VIRTIO_QUEUE_DRIVER_HIGH, value);
-		return;
-	case VIRTIO_QUEUE_DEVICE_LOW:
-	case VIRTIO_QUEUE_DEVICE_HIGH:
-		set_half(&d->used[q], offset == VIRTIO_QUEUE_DEVICE_HIGH, value);
-		return;
+	case VIRTIO_QUEUE_DESC_LOW: set_half(&d->desc[q], false, value); return;
+	case VIRTIO_QUEUE_DESC_HIGH: set_half(&d->desc[q], true, value); return;
+	case VIRTIO_QUEUE_DRIVER_LOW: set_half(&d->avail[q], false, value); return;
+	case VIRTIO_QUEUE_DRIVER_HIGH: set_half(&d->avail[q], true, value); return;
+	case VIRTIO_QUEUE_DEVICE_LOW: set_half(&d->used[q], false, value); return;
+	case VIRTIO_QUEUE_DEVICE_HIGH: set_half(&d->used[q], true, value); return;
 	case VIRTIO_QUEUE_READY:
 		d->ready[q] = true;
 		d->avail_next[q] = d->used_next[q] = 0;
@@ -547,9 +548,7 @@ static void write_register(unsigned slot, uint32_t offset, uint32_t value, unsig
 	case VIRTIO_QUEUE_SEL: d->queue_sel = value; return;
 	case VIRTIO_QUEUE_NOTIFY: notify(slot, value, cpu); return;
 	case VIRTIO_STATUS: write_status(slot, value); return;
-	case VIRTIO_INTERRUPT_ACK:
-		d->config_changed &= !(value & INTERRUPT_CONFIG);
-		return;
+	case VIRTIO_INTERRUPT_ACK: d->config_changed &= !(value & INTERRUPT_CONFIG); return;
 	}
 	/* The addresses of a queue in use do not change. */
 	if (d->queue_sel < models[slot]->queues && !d->ready[d->queue_sel])

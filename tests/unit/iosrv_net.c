@@ -11,12 +11,13 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "base/guest_abi.h"
 #include "base/netframe.h"
 #include "iosrv/virtio.h"
 #include "tests/unit/iosrv_fake.h"
 #include "tests/unit/unit.h"
 
-enum { SLOT = VIRTIO_NET, RECEIVE = 0, TRANSMIT = 1, HEADER = 12, WAIT_MS = 60000 };
+enum { SLOT = VIRTIO_NET, NET_LINE = 15, RECEIVE = 0, TRANSMIT = 1, HEADER = 12, WAIT_MS = 60000 };
 
 static uint32_t reg(uint32_t offset)
 {
@@ -58,15 +59,46 @@ static int told(struct msg_virtio *body, const struct fake_message **m)
 	return (int)body->op;
 }
 
-/* Returns what the last grant lets the monitor do itself. */
-static uint32_t granted_direct(void)
+/* Returns the last grant; without one, one that lets the monitor do everything. */
+static struct msg_virtio_grant granted(void)
 {
 	const struct fake_message *m = fake_take(MSG_VIRTIO_GRANT);
 	struct msg_virtio_grant grant = { .direct = ~0u };
 
 	if (m)
 		memcpy(&grant, m->body, sizeof grant);
-	return grant.direct;
+	return grant;
+}
+
+/* A CPU that sends frames itself also sends their interrupts, as long as no other CPU has the other
+ * queue; then its lease is recalled, and the next grant has no route. */
+static void test_two_cpus(void)
+{
+	const struct msg_virtio release = { .op = VIRTIO_RELEASE, .slot = SLOT, .queue = TRANSMIT };
+	const struct fake_message *m;
+	struct msg_virtio_grant grant;
+	struct msg_virtio body;
+	int pair[2];
+
+	start_card(pair);
+	mmio_write(VMP_IOAPIC_GPA, 0x10 + 2 * NET_LINE);
+	mmio_write(VMP_IOAPIC_GPA + 0x10, 0x51);
+	mmio_write(reg(VIRTIO_QUEUE_NOTIFY), TRANSMIT);
+	grant = granted();
+	CU_ASSERT(grant.cpu == 0 && grant.direct == VIRTIO_DIRECT_SEND);
+	CU_ASSERT(grant.irq_cpu_mask == 1 && grant.irq_vector == 0x51);
+	fake.cpu = 1;
+	mmio_write(reg(VIRTIO_QUEUE_NOTIFY), RECEIVE);
+	CU_ASSERT(told(&body, &m) == VIRTIO_RECALL && body.cpu == 0 && body.queue == TRANSMIT);
+	grant = granted();
+	CU_ASSERT(grant.cpu == 1 && grant.queue == RECEIVE && !grant.direct);
+	virtio_on_ask(&release, NULL, 0);
+	grant = granted();
+	CU_ASSERT(grant.cpu == 0 && grant.direct == VIRTIO_DIRECT_SEND && !grant.irq_cpu_mask);
+	fake.cpu = 0;
+	close(pair[0]);
+	close(pair[1]);
+	net_attach(-1);
 }
 
 /* A socket that a monitor sends to by itself is the card's. */
@@ -77,7 +109,7 @@ static void test_shared(void)
 
 	start_card(pair);
 	mmio_write(reg(VIRTIO_QUEUE_NOTIFY), RECEIVE);
-	CU_ASSERT_EQUAL(granted_direct(), 0);
+	CU_ASSERT_EQUAL(granted().direct, 0);
 	shared = net_share();
 	CU_ASSERT_EQUAL(fcntl(shared, F_GETFD), FD_CLOEXEC);
 	CU_ASSERT_EQUAL(send(shared, "frame", 5, 0), 5);
@@ -100,7 +132,7 @@ static void test_card(void)
 	start_card(pair);
 	CU_ASSERT((mmio_read(reg(VIRTIO_CONFIG)) & 0xffff) == ('v' << 8 | 2));
 	mmio_write(reg(VIRTIO_QUEUE_NOTIFY), TRANSMIT);
-	CU_ASSERT_EQUAL(granted_direct(), VIRTIO_DIRECT_SEND);
+	CU_ASSERT_EQUAL(granted().direct, VIRTIO_DIRECT_SEND);
 	memcpy(bytes + HEADER, "a frame", 7);
 	request(3, bytes, sizeof bytes);
 	CU_ASSERT(told(&body, &m) == VIRTIO_DONE && body.head == 3 && body.in_bytes == 1);
@@ -322,6 +354,7 @@ int main(int argc, char **argv)
 	static const struct unit_test tests[] = {
 		{ "the card", test_card },
 		{ "the card's socket, for monitors", test_shared },
+		{ "two CPUs", test_two_cpus },
 		{ "the card of a machine that stands still", test_card_stands_still },
 		{ "vmp-net", test_net },
 		{ "a port that is in use", test_port_in_use },
