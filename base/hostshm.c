@@ -49,15 +49,21 @@ void hostshm_give_all_rights(struct host_shm *shm, uint32_t ram_pages)
  * and sleeps only if `wake` is unchanged.  A CPU that goes to run sets RUNNING and checks its
  * posts; a signal sent to a stopped VM process stops it again as soon as it runs.  A VM process
  * that passes its CPU on is not RUNNING; the next one sets `space` before RUNNING.
- * (TRICKS: kick-is-a-hint) */
+ *
+ * A CPU gets one signal each time that it is RUNNING, however often it is kicked.  It clears
+ * `kicked` before it sets RUNNING; whoever finds it set leaves the signal to him who set it.
+ * (TRICKS: kick-is-a-hint, one-kick) */
 void hostshm_kick(struct host_shm *shm, unsigned cpu)
 {
 	struct vcpu_slot *slot = &shm->slot[cpu];
 
 	atomic_fetch_add(&slot->wake, 1);
 	if (atomic_load(&slot->state) == SLOT_RUNNING) {
-		pid_t pid = atomic_load(&shm->vm_pid[cpu][atomic_load(&slot->space) % MAX_SPACES]);
+		pid_t pid;
 
+		if (atomic_exchange(&slot->kicked, 1))
+			return;
+		pid = atomic_load(&shm->vm_pid[cpu][atomic_load(&slot->space) % MAX_SPACES]);
 		if (pid > 0)
 			kill(pid, SIGUSR1);
 	} else {

@@ -194,7 +194,9 @@ static bool is_ready(struct cpu_engine *e)
 
 	if (v->halted)
 		sleep_halted(e);
-	/* From here on a kick is a signal, which arrives as soon as guest code runs. */
+	/* From here on a kick is a signal, which arrives as soon as guest code runs.
+	 * (TRICKS: one-kick) */
+	atomic_store(&e->slot->kicked, 0);
 	atomic_store(&e->slot->state, SLOT_RUNNING);
 	if (collect_posts(e))
 		return false;

@@ -56,6 +56,42 @@ static void a_post_moves_the_futex_word_once(void)
 	free(shm);
 }
 
+static volatile sig_atomic_t signals_got;
+
+static void count_signal(int signal) { (void)signal, signals_got++; }
+
+/* Returns how many signals `kicks` kicks are. */
+static int signals_of(struct host_shm *shm, unsigned kicks)
+{
+	signals_got = 0;
+	while (kicks--)
+		hostshm_kick(shm, 0);
+	return signals_got;
+}
+
+static void a_cpu_that_runs_gets_one_signal(void)
+{
+	struct host_shm *shm = new_shm(1, 1);
+	struct vcpu_slot *slot = &shm->slot[0];
+	struct sigaction before, count = { .sa_handler = count_signal };
+
+	sigaction(SIGUSR1, &count, &before);
+	slot->space = 2;
+	shm->vm_pid[0][2] = getpid();
+	slot->state = SLOT_MONITOR;
+	CU_ASSERT_EQUAL(signals_of(shm, 3), 0);
+	slot->state = SLOT_RUNNING;
+	CU_ASSERT_EQUAL(signals_of(shm, 3), 1);
+	CU_ASSERT_EQUAL(signals_of(shm, 3), 0); /* it has not come to an end of its run yet */
+	slot->state = SLOT_MONITOR;
+	slot->kicked = 0;
+	slot->state = SLOT_RUNNING;
+	CU_ASSERT_EQUAL(signals_of(shm, 1), 1);
+	CU_ASSERT_EQUAL(slot->wake, 10); /* each kick counts there */
+	sigaction(SIGUSR1, &before, NULL);
+	free(shm);
+}
+
 static void a_post_to_an_absent_cpu_is_refused(void)
 {
 	struct host_shm *shm = new_shm(1, 1);
@@ -322,6 +358,7 @@ int main(void)
 	static const struct unit_test tests[] = {
 		UNIT_TEST(page_faults_do_not_overlap_rights),
 		UNIT_TEST(a_post_moves_the_futex_word_once),
+		UNIT_TEST(a_cpu_that_runs_gets_one_signal),
 		UNIT_TEST(a_post_to_an_absent_cpu_is_refused),
 		UNIT_TEST(no_interrupt_is_lost_or_doubled_when_a_cpu_leaves),
 		UNIT_TEST(pins_and_draining_exclude_each_other),

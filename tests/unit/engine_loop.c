@@ -16,8 +16,10 @@ static bool ready(void)
 static void nothing_to_do(void)
 {
 	engine_reset();
+	atomic_store(&slot.kicked, 1); /* by what stopped it */
 	CU_ASSERT(ready());
 	CU_ASSERT_EQUAL(atomic_load(&slot.state), SLOT_RUNNING);
+	CU_ASSERT_EQUAL(atomic_load(&slot.kicked), 0);
 	CU_ASSERT_EQUAL(fake.v.eip, CODE);
 	CU_ASSERT_EQUAL(asked.prepares, 1);
 	CU_ASSERT_EQUAL(asked.sleeps + asked.serves + asked.stands + asked.deaths, 0);
