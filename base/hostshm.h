@@ -137,7 +137,7 @@ struct vcpu_slot {
 	struct { _Atomic uint32_t count, eip, sum, pauses; } seen;
 	/* 1: it sleeps, halted with interrupts disabled; written by the engine */
 	_Atomic uint32_t halted_for_good;
-	/* 1: who kicks has sent a signal, or is about to; the engine clears it before each RUNNING */
+	/* 1: somebody has sent a signal, or is about to; the engine clears it before RUNNING */
 	_Atomic uint32_t kicked;
 	/* statistics, written by the engine alone */
 	_Atomic uint64_t traps[TRAP_KIND_COUNT];
