@@ -28,7 +28,7 @@
 
 /* The version changes with everything below.  A kernel has it as the absolute symbol
  * vmp_abi_version; a kernel of another version is not booted. */
-#define VMP_ABI_VERSION 9
+#define VMP_ABI_VERSION 10
 
 /* GDT indices and selectors (guest view) */
 #define VMP_GDT_BOOT_CS 2
@@ -112,7 +112,9 @@
 #define VMP_HC_CLEAR_FRAMES 14
 /* ebx: page frame to, ecx: from: copies a frame of RAM */
 #define VMP_HC_COPY_FRAME 15
-#define VMP_HC_COUNT 16
+/* as `sti; hlt`: enables interrupts and sleeps until one is delivered -> 0 */
+#define VMP_HC_HALT 16
+#define VMP_HC_COUNT 17
 
 /* CR3's low bits: the number of the address space among those that the monitor keeps (0-7; two page
  * directories may use one number in turn), and whether the kept translations are still valid. */

@@ -44,58 +44,48 @@ void hostshm_give_all_rights(struct host_shm *shm, uint32_t ram_pages)
 		memset(rights + RAM_HOLE_GFN, PAGE_NONE, RAM_HOLE_END_GFN - RAM_HOLE_GFN);
 }
 
-/* The order matters: the post is written before `wake` is incremented, and `wake` is incremented
- * before `state` is read.  A CPU that goes to sleep reads `wake`, sets HALTED, checks its posts,
- * and sleeps only if `wake` is unchanged.  A CPU that goes to run sets RUNNING and checks its
- * posts; a signal sent to a stopped VM process stops it again as soon as it runs.  A VM process
- * that passes its CPU on is not RUNNING; the next one sets `space` before RUNNING.
+/* A CPU that goes to run sets RUNNING and checks its posts; a signal sent to a stopped VM process
+ * stops it again as soon as it runs.  A VM process that passes its CPU on is not RUNNING; the next
+ * one sets `space` before RUNNING.
  *
  * A CPU gets one signal each time that it is RUNNING, however often it is kicked.  It clears
  * `kicked` before it sets RUNNING; whoever finds it set leaves the signal to him who set it.
  * (TRICKS: kick-is-a-hint, one-kick) */
-void hostshm_kick(struct host_shm *shm, unsigned cpu)
+static void send_signal(struct host_shm *shm, unsigned cpu)
 {
 	struct vcpu_slot *slot = &shm->slot[cpu];
+	pid_t pid;
 
-	atomic_fetch_add(&slot->wake, 1);
-	if (atomic_load(&slot->state) == SLOT_RUNNING) {
-		pid_t pid;
+	if (atomic_exchange(&slot->kicked, 1))
+		return;
+	pid = atomic_load(&shm->vm_pid[cpu][atomic_load(&slot->space) % MAX_SPACES]);
+	if (pid > 0)
+		kill(pid, SIGUSR1);
+}
 
-		if (atomic_exchange(&slot->kicked, 1))
-			return;
-		pid = atomic_load(&shm->vm_pid[cpu][atomic_load(&slot->space) % MAX_SPACES]);
-		if (pid > 0)
-			kill(pid, SIGUSR1);
-	} else {
-		syscall(SYS_futex, &slot->wake, FUTEX_WAKE, 1, NULL, NULL, 0);
-	}
+void hostshm_kick(struct host_shm *shm, unsigned cpu)
+{
+	enum slot_state state = doorbell_ring(&shm->doorbell[cpu]);
+
+	if (state == SLOT_RUNNING)
+		send_signal(shm, cpu);
+	else if (state != SLOT_POLLING)
+		syscall(SYS_futex, &shm->doorbell[cpu].wake, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
 void hostshm_post_interrupt(struct host_shm *shm, unsigned cpu, uint8_t vector)
 {
-	uint32_t bit = 1u << (vector & 31);
-
-	/* It is posted already and not yet collected: the process that posted it kicks. */
-	if (atomic_fetch_or(&shm->slot[cpu].irr[vector >> 5], bit) & bit)
-		return;
-	hostshm_kick(shm, cpu);
+	if (doorbell_post(&shm->doorbell[cpu], vector))
+		hostshm_kick(shm, cpu);
 }
 
 static bool is_absent(struct host_shm *shm, unsigned cpu)
 {
-	return atomic_load(&shm->slot[cpu].state) == SLOT_ABSENT;
-}
-
-/* Take a post back.  False: the CPU has collected it. */
-static bool take_back(_Atomic uint32_t *word, uint32_t bit)
-{
-	return atomic_fetch_and(word, ~bit) & bit;
+	return atomic_load(&shm->doorbell[cpu].state) == SLOT_ABSENT;
 }
 
 bool hostshm_try_interrupt(struct host_shm *shm, unsigned cpu, uint8_t vector, bool nmi)
 {
-	struct vcpu_slot *slot = &shm->slot[cpu];
-
 	if (is_absent(shm, cpu))
 		return false;
 	if (nmi)
@@ -104,9 +94,10 @@ bool hostshm_try_interrupt(struct host_shm *shm, unsigned cpu, uint8_t vector, b
 		hostshm_post_interrupt(shm, cpu, vector);
 	if (!is_absent(shm, cpu))
 		return true;
+	/* refused, unless the CPU has collected it */
 	return nmi
-		? !take_back(&slot->post, POST_NMI)
-		: !take_back(&slot->irr[vector >> 5], 1u << (vector & 31));
+		? !(atomic_fetch_and(&shm->slot[cpu].post, ~POST_NMI) & POST_NMI)
+		: !doorbell_take_back(&shm->doorbell[cpu], vector);
 }
 
 void hostshm_post(struct host_shm *shm, unsigned cpu, uint32_t bits)

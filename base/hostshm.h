@@ -34,10 +34,11 @@
  *    reached.  The VM process sleeps on `wake` there, as a halted CPU does, and stops waiting
  *    when it likes, but not before its count has been taken.
  *  - A VM process of the ptrace engine never sees this memory; one of the direct engine maps its
- *    own CPU's slot, and the clock and the rights for reading, at places that its monitor gives it
- *    on its command line, and closes the descriptor before guest code runs.  Therefore the clock
- *    and each slot are a page, and nothing there is a process id, a bound or an address for another
- *    process: a monitor or the daemon checks each value that it takes from a slot.
+ *    own CPU's slot, the doorbells of all CPUs (base/doorbell.h), and the clock and the rights for
+ *    reading, at places that its monitor gives it on its command line, and closes the descriptor
+ *    before guest code runs.  Therefore the clock, the doorbells together and each slot are a page,
+ *    and nothing there is a process id, a bound or an address for another process: a monitor or the
+ *    daemon checks each value that it takes from there.
  */
 #ifndef BASE_HOSTSHM_H
 #define BASE_HOSTSHM_H
@@ -46,19 +47,12 @@
 #include <stddef.h>
 #include "base/barrier.h"
 #include "base/cpufeatures.h"
+#include "base/doorbell.h"
 #include "base/hostclock.h"
 #include "base/limits.h"
 #include "base/types.h"
 
 #define HOSTSHM_MAGIC 0x31706d76u /* "vmp1" */
-
-enum slot_state {
-	SLOT_ABSENT,  /* this CPU lives on another host, is not started yet, or is on its way */
-	SLOT_MONITOR, /* in the monitor, which checks the posts before guest code runs again */
-	/* in guest code, or about to be: a signal to the VM process that has the CPU stops it */
-	SLOT_RUNNING,
-	SLOT_HALTED,  /* asleep on `wake` */
-};
 
 enum slot_post {
 	POST_MESSAGE = 1, /* the daemon has put a message in the monitor's socket */
@@ -103,9 +97,6 @@ enum time_kind { TIME_NATIVE, TIME_SHARED_MEMORY, TIME_EMULATION, TIME_IDLE, TIM
 enum { FETCH_BUCKETS = 24 }; /* histogram of fetch times: bucket i counts [2^i, 2^(i+1)) us/8 */
 
 struct vcpu_slot {
-	_Atomic uint32_t state; /* enum slot_state */
-	_Atomic uint32_t wake;	/* futex word: incremented by every kick */
-	_Atomic uint32_t irr[8]; /* interrupt vectors posted from outside, collected by exchange */
 	_Atomic uint32_t post;	 /* enum slot_post bits */
 	_Atomic uint32_t start_eip;
 	_Atomic uint32_t pin[PINS_PER_CPU]; /* hostshm_pin(), or 0 */
@@ -145,14 +136,15 @@ struct vcpu_slot {
 	_Atomic uint64_t fetch_us8[FETCH_BUCKETS];
 } __attribute__((aligned(4096)));
 
-_Static_assert(offsetof(struct vcpu_slot, want) == 68 &&
-		       offsetof(struct vcpu_slot, want_gfn) == 72 &&
-		       offsetof(struct vcpu_slot, want_aheads) == 80 &&
-		       offsetof(struct vcpu_slot, tell) == 2200,
+_Static_assert(offsetof(struct vcpu_slot, want) == 28 &&
+		       offsetof(struct vcpu_slot, want_gfn) == 32 &&
+		       offsetof(struct vcpu_slot, want_aheads) == 40 &&
+		       offsetof(struct vcpu_slot, tell) == 2160,
 	       "tests/guest/hostile.c writes there");
 
 struct host_shm {
-	uint32_t magic, reserved;
+	uint32_t magic;
+	uint32_t n_processors; /* that this host may use */
 	uint32_t node, many_hosts /* there are others, or may be later */, n_cpus, ram_pages;
 	uint32_t tsc_khz;	     /* VMP_HC_TSC_KHZ */
 	uint32_t host_tsc_khz;	     /* of this host, measured */
@@ -168,6 +160,7 @@ struct host_shm {
 	_Atomic uint32_t traced; /* 1: VM processes set slot[].fault */
 	_Atomic uint32_t without; /* mechanisms that are off (base/mechanisms.h) */
 	struct barrier_table barriers;
+	struct doorbell doorbell[MAX_CPUS] __attribute__((aligned(4096)));
 	struct vcpu_slot slot[MAX_CPUS];
 	/* followed by ram_pages rights, then ram_pages fault counts */
 	_Atomic uint8_t page_right[];
@@ -175,12 +168,14 @@ struct host_shm {
 
 enum { HOSTSHM_HEAD_BYTES = offsetof(struct host_shm, clock) };
 _Static_assert(HOSTSHM_HEAD_BYTES % PAGE_BYTES == 0 &&
+		       offsetof(struct host_shm, doorbell) % PAGE_BYTES == 0 &&
 		       offsetof(struct host_shm, slot) % PAGE_BYTES == 0 &&
 		       sizeof(struct vcpu_slot) % PAGE_BYTES == 0 &&
 		       offsetof(struct host_shm, page_right) % PAGE_BYTES == 0,
 	       "pages of their own");
-_Static_assert(offsetof(struct host_shm, slot) - HOSTSHM_HEAD_BYTES == PAGE_BYTES,
-	       "VM processes map one page, from the clock on");
+_Static_assert(offsetof(struct host_shm, doorbell) - HOSTSHM_HEAD_BYTES == PAGE_BYTES &&
+		       offsetof(struct host_shm, slot) - HOSTSHM_HEAD_BYTES == 2 * PAGE_BYTES,
+	       "VM processes map one page, from the clock on, and one with all doorbells");
 
 static inline size_t hostshm_bytes(uint32_t ram_pages)
 {

@@ -78,8 +78,10 @@ struct engine_ops {
 	uint32_t (*watch_hits)(struct cpu_engine *e);
 	/* Close the current stretch of time and open another; returns the kind that was open. */
 	enum time_kind (*time_switch)(struct cpu_engine *e, enum time_kind to);
-	/* Sleep until the slot's `wake` is no longer `wake`, at most that long; UINT64_MAX: without
-	 * limit.  May return early. */
+	/* Return a time that only differences are taken of; cheap. */
+	uint64_t (*stamp_ns)(struct cpu_engine *e);
+	/* Sleep until the doorbell's `wake` is no longer `wake`, at most that long; UINT64_MAX:
+	 * without limit.  May return early. */
 	void (*sleep)(struct cpu_engine *e, uint32_t wake, uint64_t at_most_ns);
 	/* Stop guest code at this time of the machine's clock; UINT64_MAX: never. */
 	void (*set_timer)(struct cpu_engine *e, uint64_t deadline_ns);
@@ -105,7 +107,7 @@ struct engine_ops {
 	.serve = prefix##serve, .died = prefix##died, \
 	.debugger = prefix##debugger, .watch = prefix##watch, \
 	.watch_hits = prefix##watch_hits, .time_switch = prefix##time_switch, \
-	.sleep = prefix##sleep, .set_timer = prefix##set_timer, \
+	.stamp_ns = prefix##stamp_ns, .sleep = prefix##sleep, .set_timer = prefix##set_timer, \
 	.map = prefix##map, .admit = prefix##admit, \
 	.beyond_user_limit = prefix##beyond_user_limit,
 #define ENGINE_GUESSES(prefix) \
@@ -116,6 +118,7 @@ struct cpu_engine {
 	const struct engine_ops *ops;
 	struct vcpu *vcpu;
 	struct vcpu_slot *slot;
+	struct doorbell *bell;
 	struct shadow *shadow;
 	const struct engine_debug *debug;
 	uint32_t ram_pages;
@@ -123,6 +126,8 @@ struct cpu_engine {
 	bool stepping;	    /* one instruction runs, by the host's trap flag */
 	bool traced;	    /* a debugger's step has been made */
 	uint32_t left_eip;  /* EIP when guest code was last entered */
+	/* halt_poll.h: how long to poll at the next halt, and at most; 0: never */
+	uint32_t poll_ns, poll_most_ns;
 	struct refault refault;
 	/* deadline of the host's timer, UINT64_MAX: none, as after its signal */
 	volatile uint64_t timer_armed_ns;
@@ -130,7 +135,7 @@ struct cpu_engine {
 
 /* --- the loop (loop.c) ------------------------------------------------------------------------ */
 
-/* Returns true when guest code may run: the slot's state is SLOT_RUNNING.  Returns false if the
+/* Returns true when guest code may run: the doorbell's state is SLOT_RUNNING.  Returns false if the
  * machine ends. */
 bool engine_until_ready(struct cpu_engine *e);
 /* Set the host's timer, and e->stepping.  After this only the registers go out. */
@@ -145,8 +150,8 @@ void engine_tick(struct cpu_engine *e);
 struct debug_watch engine_guest_watch(const struct vcpu *v);
 /* Sleep for a moment, since another CPU has not done what this one waits for. */
 void engine_nap(struct cpu_engine *e);
-/* Sleep at most that long, unless the slot's `wake` is no longer `wake`, a post waits or the timer
- * is due.  Returns false if a post waits or the timer is due. */
+/* Sleep at most that long, unless the doorbell's `wake` is no longer `wake`, a post waits or the
+ * timer is due.  Returns false if a post waits or the timer is due. */
 bool engine_doze(struct cpu_engine *e, uint32_t wake, uint64_t at_most_ns);
 
 /* --- traps (traps.c) -------------------------------------------------------------------------- */

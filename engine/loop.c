@@ -1,13 +1,14 @@
 /* loop.c - from one stretch of guest code to the next: what must happen before guest code may
  * run. */
 #include "engine/engine.h"
+#include "engine/halt_poll.h"
 
 /* --- posts and time --------------------------------------------------------------------------- */
 
 static bool posts_waiting(struct cpu_engine *e)
 {
-	for (unsigned word = 0; word < ARRAY_LEN(e->slot->irr); word++)
-		if (atomic_load(&e->slot->irr[word]))
+	for (unsigned word = 0; word < ARRAY_LEN(e->bell->irr); word++)
+		if (atomic_load(&e->bell->irr[word]))
 			return true;
 	return atomic_load(&e->slot->post);
 }
@@ -16,12 +17,12 @@ uint32_t engine_take_posts(struct cpu_engine *e)
 {
 	uint32_t posts;
 
-	for (unsigned word = 0; word < ARRAY_LEN(e->slot->irr); word++) {
+	for (unsigned word = 0; word < ARRAY_LEN(e->bell->irr); word++) {
 		uint32_t bits;
 
-		if (!atomic_load_explicit(&e->slot->irr[word], memory_order_relaxed))
+		if (!atomic_load_explicit(&e->bell->irr[word], memory_order_relaxed))
 			continue;
-		for (bits = atomic_exchange(&e->slot->irr[word], 0); bits; bits &= bits - 1)
+		for (bits = atomic_exchange(&e->bell->irr[word], 0); bits; bits &= bits - 1)
 			apic_post(&e->vcpu->apic, word * 32 + __builtin_ctz(bits));
 	}
 	if (!atomic_load_explicit(&e->slot->post, memory_order_relaxed))
@@ -65,26 +66,52 @@ static void arm_timer(struct cpu_engine *e)
 	e->ops->set_timer(e, deadline);
 }
 
+/* Returns how long it is to the timer; UINT64_MAX: it is not set. */
+static uint64_t timer_due_in_ns(const struct cpu_engine *e)
+{
+	uint64_t deadline = apic_deadline(&e->vcpu->apic), now;
+
+	if (deadline == UINT64_MAX)
+		return UINT64_MAX;
+	now = now_ns(e);
+	return deadline > now ? deadline - now : 0;
+}
+
+/* Wait for a kick without sleeping, as long as that pays. (TRICKS: poll-before-sleep) */
+static void poll_once(struct cpu_engine *e, uint32_t wake)
+{
+	uint64_t begin = e->ops->stamp_ns(e), due = timer_due_in_ns(e),
+		 most = due < e->poll_ns ? due : e->poll_ns;
+
+	atomic_store(&e->bell->state, SLOT_POLLING);
+	if (posts_waiting(e))
+		return;
+	while (atomic_load(&e->bell->wake) == wake && e->ops->stamp_ns(e) - begin < most)
+		__builtin_ia32_pause();
+}
+
 /* Sleep once, unless a post waits or the timer is due. */
 static void sleep_once(struct cpu_engine *e)
 {
-	uint32_t wake = atomic_load(&e->slot->wake);
-	uint64_t deadline = apic_deadline(&e->vcpu->apic),
-		 now = deadline == UINT64_MAX ? 0 : now_ns(e);
+	uint32_t wake = atomic_load(&e->bell->wake);
+	uint64_t due;
 
-	atomic_store(&e->slot->state, SLOT_HALTED);
+	if (e->poll_ns)
+		poll_once(e, wake);
+	atomic_store(&e->bell->state, SLOT_HALTED);
 	atomic_store_explicit(&e->slot->halted_for_good, vcpu_halted_for_good(e->vcpu),
 			      memory_order_relaxed);
-	if (!posts_waiting(e) && deadline > now)
-		e->ops->sleep(e, wake, deadline == UINT64_MAX ? UINT64_MAX : deadline - now);
+	if (!posts_waiting(e) && (due = timer_due_in_ns(e)))
+		e->ops->sleep(e, wake, due);
 	atomic_store_explicit(&e->slot->halted_for_good, 0, memory_order_relaxed);
-	atomic_store(&e->slot->state, SLOT_MONITOR);
+	atomic_store(&e->bell->state, SLOT_MONITOR);
 }
 
 /* The CPU is halted: sleep until an interrupt wakes it, or posts have been served. */
 static void sleep_halted(struct cpu_engine *e)
 {
 	enum time_kind before = e->ops->time_switch(e, TIME_IDLE);
+	uint64_t begin = e->poll_most_ns ? e->ops->stamp_ns(e) : 0;
 	bool served = false;
 
 	while (!served && !vcpu_wakes(e->vcpu)) {
@@ -92,6 +119,9 @@ static void sleep_halted(struct cpu_engine *e)
 		served = collect_posts(e);
 		engine_tick(e);
 	}
+	if (e->poll_most_ns)
+		e->poll_ns = halt_poll_next(e->poll_ns, e->ops->stamp_ns(e) - begin,
+					    e->poll_most_ns);
 	if (vcpu_wakes(e->vcpu))
 		vcpu_wake(e->vcpu);
 	e->ops->time_switch(e, before);
@@ -101,9 +131,9 @@ void engine_nap(struct cpu_engine *e)
 {
 	enum { NAP_NS = 50000 };
 
-	atomic_store(&e->slot->state, SLOT_HALTED);
-	e->ops->sleep(e, atomic_load(&e->slot->wake), NAP_NS);
-	atomic_store(&e->slot->state, SLOT_MONITOR);
+	atomic_store(&e->bell->state, SLOT_HALTED);
+	e->ops->sleep(e, atomic_load(&e->bell->wake), NAP_NS);
+	atomic_store(&e->bell->state, SLOT_MONITOR);
 }
 
 bool engine_doze(struct cpu_engine *e, uint32_t wake, uint64_t at_most_ns)
@@ -112,11 +142,11 @@ bool engine_doze(struct cpu_engine *e, uint32_t wake, uint64_t at_most_ns)
 		 now = deadline == UINT64_MAX ? 0 : now_ns(e);
 	bool due;
 
-	atomic_store(&e->slot->state, SLOT_HALTED);
+	atomic_store(&e->bell->state, SLOT_HALTED);
 	due = posts_waiting(e) || deadline <= now;
 	if (!due)
 		e->ops->sleep(e, wake, deadline - now < at_most_ns ? deadline - now : at_most_ns);
-	atomic_store(&e->slot->state, SLOT_MONITOR);
+	atomic_store(&e->bell->state, SLOT_MONITOR);
 	return !due;
 }
 
@@ -197,7 +227,7 @@ static bool is_ready(struct cpu_engine *e)
 	/* From here on a kick is a signal, which arrives as soon as guest code runs.
 	 * (TRICKS: one-kick) */
 	atomic_store(&e->slot->kicked, 0);
-	atomic_store(&e->slot->state, SLOT_RUNNING);
+	atomic_store(&e->bell->state, SLOT_RUNNING);
 	if (collect_posts(e))
 		return false;
 	/* If the host's timer is set to the deadline, its signal arrives as soon as guest code
@@ -229,7 +259,7 @@ bool engine_until_ready(struct cpu_engine *e)
 			return false;
 		if (is_ready(e))
 			return true;
-		atomic_store(&e->slot->state, SLOT_MONITOR);
+		atomic_store(&e->bell->state, SLOT_MONITOR);
 	}
 }
 

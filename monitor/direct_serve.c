@@ -218,6 +218,7 @@ static void start_first_space(struct monitor *m)
 		.area_limit = m->shadow.area_limit,
 		.many_hosts = m->many_hosts,
 		.always_bare = fault_on(FAULT_ALWAYS_BARE),
+		.halt_polls = m->halt_polls,
 		.host_tsc_khz = 1,
 		.has_cpu = { 1 },
 		.started = 1,

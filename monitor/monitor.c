@@ -28,6 +28,7 @@
 #include "base/killed.h"
 #include "base/log.h"
 #include "base/machine.h"
+#include "base/mechanisms.h"
 #include "base/schedule.h"
 #include "monitor/cpu_state.h"
 #include "monitor/localdisk.h"
@@ -179,7 +180,7 @@ void monitor_sleep(struct monitor *m, _Atomic uint32_t *word, uint32_t value)
 void monitor_wait_for_start(struct monitor *m)
 {
 	while (!m->started) {
-		uint32_t wake = atomic_load(&m->slot->wake);
+		uint32_t wake = atomic_load(&m->bell->wake);
 
 		if (take_post(m, POST_MESSAGE))
 			channel_drain(m);
@@ -204,11 +205,11 @@ void monitor_wait_for_start(struct monitor *m)
 		} else if (m->dump_wanted) {
 			send_dump(m);
 		} else if (!(atomic_load(&m->slot->post) & (POST_MESSAGE | POST_START))) {
-			monitor_sleep(m, &m->slot->wake, wake);
+			monitor_sleep(m, &m->bell->wake, wake);
 		}
 	}
 	atomic_fetch_or(&m->slot->post, POST_MESSAGE);
-	atomic_store(&m->slot->state, SLOT_MONITOR);
+	atomic_store(&m->bell->state, SLOT_MONITOR);
 }
 
 void monitor_announce(struct monitor *m)
@@ -260,6 +261,14 @@ static void confine(bool traced)
 		    strerror(-error));
 }
 
+/* A halted CPU may poll if that takes the processor from no other CPU.  On a machine of several
+ * hosts it is the daemon that polls. */
+static bool halted_cpus_poll(const struct monitor *m)
+{
+	return !m->many_hosts && mechanism_on(m->shm->without, MECHANISM_HALT_POLL) &&
+	       m->shm->n_processors >= m->shm->n_cpus;
+}
+
 int main(int argc, char **argv)
 {
 	struct arguments a = parse(argc, argv);
@@ -281,7 +290,9 @@ int main(int argc, char **argv)
 	map_shared(m, &a);
 	log_on_die(on_die);
 	m->slot = &m->shm->slot[m->cpu];
+	m->bell = &m->shm->doorbell[m->cpu];
 	m->many_hosts = m->shm->many_hosts;
+	m->halt_polls = halted_cpus_poll(m);
 	schedule_promptly();
 	ptrace_run_prepare(m);
 	prepare_signals(m);
@@ -295,7 +306,7 @@ int main(int argc, char **argv)
 		run_ptrace_engine(m);
 
 	/* The daemon has the reason, and ends all processes of the machine. */
-	atomic_store(&m->slot->state, SLOT_HALTED);
+	atomic_store(&m->bell->state, SLOT_HALTED);
 	for (;;) {
 		poll(&(struct pollfd){ .fd = m->channel, .events = POLLIN }, 1, 1000);
 		channel_drain(m);

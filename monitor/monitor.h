@@ -99,6 +99,7 @@ struct monitor {
 	unsigned cpu;
 	struct host_shm *shm;
 	struct vcpu_slot *slot;
+	struct doorbell *bell;
 	uint8_t *ram; /* the alias: all of guest RAM; touch only pinned pages */
 	int ram_fd, cpus_fd, bell_fd, channel;
 	struct vm_process vm;
@@ -106,7 +107,7 @@ struct monitor {
 	struct shadow_host shadow_host;
 	struct miss_history misses; /* predicts the next page misses */
 	struct ahead frames_ahead[PAGE_WRITE + 1]; /* the same for frames used without an address */
-	bool many_hosts;
+	bool many_hosts, halt_polls /* direct engine: halted CPUs may poll */;
 	/* guest users run without the guest kernel's pages; only the monitor changes the level */
 	bool strict;
 	bool state_came; /* state_load() has read a state */

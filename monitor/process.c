@@ -76,6 +76,7 @@ static void become_vm_process(struct monitor *m, const char *path, unsigned spac
 		.ram_pages = m->shm->ram_pages,
 		.slot_offset = offsetof(struct host_shm, slot) + m->cpu * sizeof(struct vcpu_slot) -
 			       HOSTSHM_HEAD_BYTES,
+		.bells_offset = offsetof(struct host_shm, doorbell) - HOSTSHM_HEAD_BYTES,
 		.rights_offset = offsetof(struct host_shm, page_right) - HOSTSHM_HEAD_BYTES,
 	};
 	char words[VMPROC_START_WORDS][24], *arguments[VMPROC_START_WORDS + 2] = { "vmproc" };

@@ -140,10 +140,10 @@ void give_away(struct monitor *m)
 	enum time_kind before = time_switch(m, TIME_IDLE);
 	bool has_left = rings_leave(m);
 
-	atomic_store(&m->slot->state, SLOT_ABSENT);
+	atomic_store(&m->bell->state, SLOT_ABSENT);
 	collect_posts(m);
 	handover_give(m);
-	atomic_store(&m->slot->state, SLOT_MONITOR);
+	atomic_store(&m->bell->state, SLOT_MONITOR);
 	if (has_left)
 		rings_back(m);
 	time_switch(m, before);
@@ -236,6 +236,12 @@ static enum time_kind op_time_switch(struct cpu_engine *e, enum time_kind to)
 	return time_switch(monitor_of(e), to);
 }
 
+static uint64_t op_stamp_ns(struct cpu_engine *e)
+{
+	(void)e;
+	return clock_now_ns();
+}
+
 static struct timespec timespec_of(uint64_t ns)
 {
 	return (struct timespec){ .tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000 };
@@ -246,10 +252,10 @@ static void op_sleep(struct cpu_engine *e, uint32_t wake, uint64_t at_most_ns)
 	struct timespec limit = timespec_of(at_most_ns);
 
 	if (atomic_load(&e->slot->halted_for_good)) {
-		monitor_sleep(monitor_of(e), &e->slot->wake, wake);
+		monitor_sleep(monitor_of(e), &e->bell->wake, wake);
 		return;
 	}
-	syscall(SYS_futex, &e->slot->wake, FUTEX_WAIT, wake,
+	syscall(SYS_futex, &e->bell->wake, FUTEX_WAIT, wake,
 		at_most_ns == UINT64_MAX ? NULL : &limit, NULL, 0);
 }
 
@@ -318,6 +324,7 @@ void ptrace_run_prepare(struct monitor *m)
 		.ops = &ops,
 		.vcpu = &m->vcpu,
 		.slot = m->slot,
+		.bell = m->bell,
 		.shadow = &m->shadow,
 		.debug = &m->debug.told,
 		.ram_pages = m->shm->ram_pages,
@@ -341,7 +348,7 @@ void run_guest(struct monitor *m)
 		time_switch(m, TIME_NATIVE);
 		alive = process_enter(m, &stop);
 		time_switch(m, TIME_EMULATION);
-		atomic_store(&m->slot->state, SLOT_MONITOR);
+		atomic_store(&m->bell->state, SLOT_MONITOR);
 		trace("stop: signal %lu at %lx, code %lx, address %lx", stop.signal, m->vcpu.eip,
 		      stop.code, stop.address);
 		if (alive)

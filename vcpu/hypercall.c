@@ -94,6 +94,14 @@ static void hypercall_wait(struct vcpu *v)
 	set_result(v, 0);
 }
 
+/* Nothing comes between the two steps: an interrupt that is requested ends the halt at once. */
+static void hypercall_halt(struct vcpu *v)
+{
+	v->eflags |= EFLAGS_IF;
+	vcpu_halt(v);
+	set_result(v, 0);
+}
+
 static void hypercall_tsc_khz(struct vcpu *v) { v->gpr[EAX] = v->env->tsc_khz(v->env->ctx); }
 
 static void hypercall_send_ipi(struct vcpu *v)
@@ -219,6 +227,7 @@ void hypercall(struct vcpu *v)
 		[VMP_HC_APIC_WRITE] = hypercall_apic_write,
 		[VMP_HC_CLEAR_FRAMES] = hypercall_clear_frames,
 		[VMP_HC_COPY_FRAME] = hypercall_copy_frame,
+		[VMP_HC_HALT] = hypercall_halt,
 	};
 	uint32_t number = v->gpr[EAX];
 

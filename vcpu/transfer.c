@@ -80,9 +80,7 @@ static void check_halt(struct vcpu *v)
 enum vcpu_result emulate_hlt(struct insn *i)
 {
 	check_halt(i->v);
-	i->v->halted = true;
-	i->v->awaited = 0;
-	apic_halted(&i->v->apic);
+	vcpu_halt(i->v);
 	return VCPU_HALTED;
 }
 

@@ -113,6 +113,13 @@ bool vcpu_deliver_interrupt(struct vcpu *v)
 	return true;
 }
 
+void vcpu_halt(struct vcpu *v)
+{
+	v->halted = true;
+	v->awaited = 0;
+	apic_halted(&v->apic);
+}
+
 bool vcpu_wakes(const struct vcpu *v)
 {
 	if (nmi_ready(v) || (v->awaited && apic_requested(&v->apic, v->awaited)))

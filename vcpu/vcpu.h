@@ -245,6 +245,7 @@ bool vcpu_interrupt_pending(const struct vcpu *v);
 bool vcpu_can_interrupt(const struct vcpu *v);	   /* IF set, no shadow */
 /* NMI or the highest vector, if allowed; true: registers changed */
 bool vcpu_deliver_interrupt(struct vcpu *v);
+void vcpu_halt(struct vcpu *v);			   /* until an interrupt wakes it */
 bool vcpu_wakes(const struct vcpu *v);		   /* must a halted CPU continue? */
 void vcpu_wake(struct vcpu *v);			   /* continue a halted CPU, for any reason */
 

@@ -122,7 +122,7 @@ static void note_resumed(void)
 static void begin_stop(void)
 {
 	direct.inside = true;
-	atomic_store_explicit(&direct.slot->state, SLOT_MONITOR, memory_order_release);
+	atomic_store_explicit(&direct.engine.bell->state, SLOT_MONITOR, memory_order_release);
 	direct_time_switch(TIME_EMULATION);
 }
 

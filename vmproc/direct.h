@@ -35,6 +35,7 @@
 #define DIRECT_SLOT_ADDRESS 0x700100020000ull /* this CPU's struct vcpu_slot */
 /* one page, to read: the host's struct host_clock */
 #define DIRECT_CLOCK_ADDRESS 0x700100021000ull
+#define DIRECT_BELLS_ADDRESS 0x700100022000ull /* one page: struct doorbell of each CPU */
 #define DIRECT_SHADOW_ADDRESS 0x700200000000ull
 #define DIRECT_USER_SHADOW_ADDRESS 0x700210000000ull /* --strict: of the user process */
 /* GATE_STACK_ADDRESS (gate.h): the stack of signals */
@@ -122,6 +123,7 @@ struct direct_shared {
 	/* Filled in by the monitor before the start.  A guest may write it all: a VM process
 	 * that starts takes what it maps from its command line (struct vmproc_start). */
 	uint32_t cpu, n_cpus, ram_pages, first_page, area_limit, many_hosts, always_bare,
+		halt_polls /* 1: a halted CPU may poll (engine/halt_poll.h) */,
 		host_tsc_khz, tsc_khz;
 	/* bit n - 1: another process sent signal n; the monitor reports it */
 	_Atomic uint64_t sent;

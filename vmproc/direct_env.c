@@ -142,10 +142,23 @@ static void env_segment_changed(void *ctx, unsigned index, const struct vcpu_seg
 
 /* --- the rest of the machine ------------------------------------------------------------------ */
 
+/* (TRICKS: doorbell-to-a-sleeper) */
 static void env_send_interrupt(void *ctx, uint32_t cpus, uint8_t vector, bool nmi)
 {
+	uint32_t left = cpus;
+
 	(void)ctx;
-	direct_call(DIRECT_SEND_INTERRUPT, cpus, vector, nmi, 0);
+	for (uint32_t rest = nmi ? 0 : cpus; rest; rest &= rest - 1) {
+		struct doorbell *bell = &direct.bells[__builtin_ctz(rest)];
+		enum doorbell_rest what = doorbell_interrupt(bell, vector);
+
+		if (what != DOORBELL_ELSEWHERE)
+			left &= ~(rest & -rest);
+		if (what == DOORBELL_WAKE)
+			host_call(__NR_futex, (long)&bell->wake, FUTEX_WAKE, 1, 0, 0, 0);
+	}
+	if (left)
+		direct_call(DIRECT_SEND_INTERRUPT, left, vector, nmi, 0);
 }
 
 static int env_start_cpu(void *ctx, unsigned cpu, uint32_t eip)
@@ -259,7 +272,7 @@ static void await_sum(const struct barrier_call *call)
 	bool waited = false, due = false;
 
 	for (;;) {
-		uint32_t wake = atomic_load(&slot->wake);
+		uint32_t wake = atomic_load(&direct.engine.bell->wake);
 		bool told = !atomic_load(&slot->tell);
 		bool over = waited || due ||
 			    barrier_reached(direct_barriers(), &call->key, call->sum);

@@ -25,6 +25,7 @@ struct direct_user {
 struct direct {
 	struct direct_shared *shared;
 	struct vcpu_slot *slot;
+	struct doorbell *bells; /* of all CPUs */
 	struct cpu_window *window;
 	unsigned number; /* which of the CPU's host address spaces this process is */
 	struct space space;

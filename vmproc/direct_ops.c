@@ -5,6 +5,7 @@
 #include <linux/time.h>
 #include <linux/time_types.h>
 #include "base/hostshm.h"
+#include "engine/halt_poll.h"
 #include "vcpu/shadow.h"
 #include "vmproc/direct_env.h"
 #include "vmproc/host.h"
@@ -61,6 +62,14 @@ static void op_died(struct cpu_engine *e)
 	direct_call(DIRECT_DEAD, 0, 0, 0, 0);
 }
 
+static uint64_t op_stamp_ns(struct cpu_engine *e)
+{
+	uint64_t ticks = __builtin_ia32_rdtsc(), khz = direct.shared->host_tsc_khz;
+
+	(void)e;
+	return ticks / khz * 1000000 + ticks % khz * 1000000 / khz;
+}
+
 static struct __kernel_timespec timespec_of(uint64_t ns)
 {
 	return (struct __kernel_timespec){ .tv_sec = (long long)(ns / 1000000000),
@@ -71,7 +80,7 @@ static void op_sleep(struct cpu_engine *e, uint32_t wake, uint64_t at_most_ns)
 {
 	struct __kernel_timespec wait = timespec_of(at_most_ns);
 
-	host_call(__NR_futex, (long)&e->slot->wake, FUTEX_WAIT, wake,
+	host_call(__NR_futex, (long)&e->bell->wake, FUTEX_WAIT, wake,
 		  at_most_ns == UINT64_MAX ? 0 : (long)&wait, 0, 0);
 }
 
@@ -178,6 +187,8 @@ void direct_ops_init(void)
 		.ops = &ops,
 		.vcpu = &direct.shared->vcpu,
 		.slot = direct.slot,
+		.bell = &direct.bells[direct.shared->cpu % MAX_CPUS],
+		.poll_most_ns = direct.shared->halt_polls ? HALT_POLL_MOST_NS : 0,
 		.shadow = &direct.space.shadow,
 		.debug = &direct.shared->debug,
 		.ram_pages = direct.shared->ram_pages,

@@ -124,7 +124,10 @@ void direct_segment_changed(unsigned index, const struct vcpu_segment *s)
 		return;
 	direct.shared->segment[index] = d;
 	direct.shared->segments |= 1u << index;
-	give(index);
+	/* an idle processor empties them, and mostly the same program goes on after it
+	 * (TRICKS: late-tls) */
+	if (!tls || !d.seg_not_present)
+		give(index);
 	if (tls)
 		look_for_stale_tls();
 }

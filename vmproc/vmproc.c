@@ -129,7 +129,7 @@ static long close_stub_jail(void)
 static long close_direct_jail(void)
 {
 #define REFUSE SECCOMP_RET_TRAP
-	uint64_t descriptor = (uint64_t)&page->descriptor, wake = (uint64_t)&direct.slot->wake;
+	uint64_t descriptor = (uint64_t)&page->descriptor, bells = (uint64_t)direct.bells;
 	uint64_t turn = (uint64_t)&direct.shared->turn, setup = (uint64_t)&direct.shared->setup;
 	uint64_t want = (uint64_t)&direct.slot->want;
 	uint64_t has_cpu = (uint64_t)direct.shared->has_cpu;
@@ -145,11 +145,12 @@ static long close_direct_jail(void)
 		IF(__NR_clock_gettime, 4), LOAD_LOW(0), MUST_BE(1), GIVE(SECCOMP_RET_ALLOW),
 		IF(__NR_timer_settime, 4), LOAD_LOW(0), MUST_BE(direct.timer),
 		GIVE(SECCOMP_RET_ALLOW),
-		IF(__NR_futex, 20), /* wait or wake, on one of a few words in one 4 GiB */
+		IF(__NR_futex, 22), /* wait or wake, on one of a few words in one 4 GiB */
 		LOAD_LOW(1), BPF_STMT(BPF_ALU | BPF_AND | BPF_K, ~1u), MUST_BE(0),
-		LOAD_HIGH(0), MUST_BE(wake >> 32),
-		LOAD_LOW(0), IF(wake, 1), GIVE(SECCOMP_RET_ALLOW), IF(turn, 1),
-		GIVE(SECCOMP_RET_ALLOW),
+		LOAD_HIGH(0), MUST_BE(bells >> 32),
+		LOAD_LOW(0), BPF_STMT(BPF_ALU | BPF_AND | BPF_K, ~(uint32_t)PAGE_MASK),
+		IF(bells, 1), GIVE(SECCOMP_RET_ALLOW),
+		LOAD_LOW(0), IF(turn, 1), GIVE(SECCOMP_RET_ALLOW),
 		IF(want, 1), GIVE(SECCOMP_RET_ALLOW),
 		IF(setup, 1), GIVE(SECCOMP_RET_ALLOW),
 		BPF_STMT(BPF_ALU | BPF_AND | BPF_K, ~(uint32_t)(sizeof direct.shared->has_cpu - 1)),
@@ -215,11 +216,15 @@ static void prepare_direct(const struct vmproc_start *start)
 	direct.number = (unsigned)start->space;
 	direct.strict = start->strict != VMPROC_TOGETHER;
 	direct.slot = (struct vcpu_slot *)DIRECT_SLOT_ADDRESS;
+	direct.bells = (struct doorbell *)DIRECT_BELLS_ADDRESS;
 	direct.window = (struct cpu_window *)VMP_WINDOW;
 	error = direct_is_bare() ? direct_bare_set_up() : 0;
 	if (error >= 0)
 		error = map_at(DIRECT_SLOT_ADDRESS, sizeof(struct vcpu_slot),
 			       PROT_READ | PROT_WRITE, VMPROC_CPUS_FD, start->slot_offset);
+	if (error >= 0)
+		error = map_at(DIRECT_BELLS_ADDRESS, PAGE_BYTES, PROT_READ | PROT_WRITE,
+			       VMPROC_CPUS_FD, start->bells_offset);
 	if (error >= 0)
 		error = map_at(DIRECT_CLOCK_ADDRESS, PAGE_BYTES, PROT_READ, VMPROC_CPUS_FD, 0);
 	if (error >= 0)

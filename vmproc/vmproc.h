@@ -61,7 +61,7 @@ struct vmproc_start {
 	uint64_t strict;    /* direct engine: enum vmproc_strict */
 	uint64_t space;	    /* direct engine: which of the CPU's host address spaces it is */
 	/* of VMPROC_CPUS_FD, which begins with the clock */
-	uint64_t ram_pages, slot_offset, rights_offset;
+	uint64_t ram_pages, slot_offset, bells_offset, rights_offset;
 };
 /* Whether guest programs have VM processes of their own, and which of the two this one is. */
 enum vmproc_strict { VMPROC_TOGETHER, VMPROC_KERNEL, VMPROC_USER };

@@ -1,5 +1,5 @@
 /* monitor.c - fuzzes a monitor of the direct engine with what its VM processes write: their calls,
- * the memory that they share with the monitor, their CPU's slot, and guest RAM.
+ * the memory that they share with the monitor, their CPU's slot, all doorbells, and guest RAM.
  *
  * An input is a list of operations (enum op).  WRITE operations change memory now.  LATER changes
  * it in the middle of a call: when the monitor has read the shared memory a number of times.  Only
@@ -97,7 +97,8 @@ NOT_COUNTED static void count_reads(void)
 NOT_COUNTED static void on_read_of(uintptr_t at)
 {
 	if (at - (uintptr_t)monitor.vm.stub < STUB_FD_BYTES ||
-	    at - (uintptr_t)monitor.slot < sizeof *monitor.slot)
+	    at - (uintptr_t)monitor.slot < sizeof *monitor.slot ||
+	    at - (uintptr_t)monitor.shm->doorbell < sizeof monitor.shm->doorbell)
 		count_reads();
 }
 
@@ -337,6 +338,7 @@ static void begin(unsigned how)
 	memset((void *)monitor.shm->page_right, how & 1 ? 0 : PAGE_WRITE, PAGES);
 	monitor.cpu = 1;
 	monitor.slot = &monitor.shm->slot[1];
+	monitor.bell = &monitor.shm->doorbell[1];
 	monitor.many_hosts = how & 1;
 	monitor.shm->many_hosts = how & 1;
 	monitor.direct_engine = true;
@@ -395,6 +397,7 @@ static void write_in(uint8_t *area, size_t size, size_t at, bool now)
 static void write_some(enum op where, bool now)
 {
 	struct direct_shared *s = monitor.direct;
+	size_t at;
 
 	switch (where) {
 	case WRITE_SHARED:
@@ -402,7 +405,12 @@ static void write_some(enum op where, bool now)
 		return;
 	case WRITE_CPU: write_in((uint8_t *)&s->vcpu, sizeof s->vcpu, number(2), now); return;
 	case WRITE_SLOT:
-		write_in((uint8_t *)monitor.slot, sizeof *monitor.slot, number(2), now);
+		at = number(2);
+		if (at < 0x8000)
+			write_in((uint8_t *)monitor.slot, sizeof *monitor.slot, at, now);
+		else
+			write_in((uint8_t *)monitor.shm->doorbell, sizeof monitor.shm->doorbell, at,
+				 now);
 		return;
 	default: write_in(monitor.ram, PAGES * PAGE_BYTES, number(3), now);
 	}

@@ -268,7 +268,7 @@ static void by_stub_list(const char *argument)
 static void by_slot_want(const char *argument)
 {
 	/* offsets in struct vcpu_slot (base/hostshm.h), and a value of enum slot_want */
-	enum { WANT = 68, GFN = 72, AHEADS = 80, ASKED = 1 };
+	enum { WANT = 28, GFN = 32, AHEADS = 40, ASKED = 1 };
 	static const unsigned char code[] = {
 		/* mov $DIRECT_SLOT_ADDRESS,%rbx */
 		0x48, 0xbb, 0x00, 0x00, 0x02, 0x00, 0x01, 0x70, 0x00, 0x00,
@@ -297,7 +297,7 @@ static void by_slot_want(const char *argument)
 static void by_slot_tell(const char *argument)
 {
 	/* offsets in struct vcpu_slot (base/hostshm.h), and a value of enum slot_want */
-	enum { WANT = 68, TELL = 2200, BARRIER = 2 };
+	enum { WANT = 28, TELL = 2160, BARRIER = 2 };
 	static const unsigned char code[] = {
 		/* mov $DIRECT_SLOT_ADDRESS,%rbx */
 		0x48, 0xbb, 0x00, 0x00, 0x02, 0x00, 0x01, 0x70, 0x00, 0x00,

@@ -73,11 +73,12 @@ void children_load(const struct witness *from)
 
 static void collect(unsigned number, unsigned cpu)
 {
-	struct vcpu_slot *slot = &daemons[number].node.shm->slot[cpu];
+	struct host_shm *shm = daemons[number].node.shm;
+	struct doorbell *bell = &shm->doorbell[cpu];
 
-	atomic_exchange(&slot->post, 0);
+	atomic_exchange(&shm->slot[cpu].post, 0);
 	for (unsigned word = 0; word < VECTORS / 32; word++)
-		for (uint32_t bits = atomic_exchange(&slot->irr[word], 0); bits; bits &= bits - 1) {
+		for (uint32_t bits = atomic_exchange(&bell->irr[word], 0); bits; bits &= bits - 1) {
 			unsigned vector = word * 32 + (unsigned)__builtin_ctz(bits);
 			bool *outstanding = &children.outstanding[cpu][vector];
 
@@ -91,12 +92,12 @@ static void collect(unsigned number, unsigned cpu)
 		}
 }
 
-static bool has_interrupt(const struct vcpu_slot *slot)
+static bool has_interrupt(const struct doorbell *bell)
 {
 	bool has = false;
 
 	for (unsigned word = 0; word < VECTORS / 32; word++)
-		has |= atomic_load(&slot->irr[word]) != 0;
+		has |= atomic_load(&bell->irr[word]) != 0;
 	return has;
 }
 
@@ -107,7 +108,7 @@ void children_look_at_posts(void)
 		bool lives = number < MAX_NODES && daemons[number].exists && !daemons[number].dead;
 
 		if (!lives || machine->cpus[cpu].held || children.looks[cpu] ||
-		    !has_interrupt(&daemons[number].node.shm->slot[cpu]))
+		    !has_interrupt(&daemons[number].node.shm->doorbell[cpu]))
 			continue;
 		children.looks[cpu] = true;
 		world_after(WORLD_COLLECT, number, cpu, 0, NULL, 0);

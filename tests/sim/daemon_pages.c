@@ -153,11 +153,14 @@ void pages_want(struct sim *sim, unsigned cpu, gfn_t gfn, enum page_right right)
 }
 
 /* Writes what an interrupted VM process notes: half of the processors seem to wait in a loop. */
-static void show_itself(struct vcpu_slot *slot)
+static void show_itself(unsigned cpu)
 {
 	static const uint32_t states[] = { SLOT_MONITOR, SLOT_RUNNING, SLOT_RUNNING, SLOT_HALTED };
 
-	atomic_store(&slot->state, states[sim_random(machine, ARRAY_LEN(states))]);
+	struct vcpu_slot *slot = slot_of(cpu);
+
+	atomic_store(&pages_shm(machine->cpus[cpu].node)->doorbell[cpu].state,
+		     states[sim_random(machine, ARRAY_LEN(states))]);
 	atomic_store(&slot->seen.pauses, sim_random(machine, 2));
 	atomic_fetch_add(&slot->seen.count, 1);
 }
@@ -165,7 +168,7 @@ static void show_itself(struct vcpu_slot *slot)
 void pages_run(struct sim *sim, unsigned cpu)
 {
 	(void)sim;
-	show_itself(slot_of(cpu));
+	show_itself(cpu);
 	atomic_store(&slot_of(cpu)->granted, 0);
 	pages.fresh_ns[cpu] = 0;
 }

@@ -45,14 +45,14 @@ static void a_post_moves_the_futex_word_once(void)
 	struct host_shm *shm = new_shm(2, 1);
 
 	hostshm_post_interrupt(shm, 1, 0x31);
-	CU_ASSERT_EQUAL(shm->slot[1].irr[1], 1u << 0x11);
-	CU_ASSERT_EQUAL(shm->slot[1].wake, 1);
+	CU_ASSERT_EQUAL(shm->doorbell[1].irr[1], 1u << 0x11);
+	CU_ASSERT_EQUAL(shm->doorbell[1].wake, 1);
 	hostshm_post_interrupt(shm, 1, 0x31); /* not yet collected: its poster kicks */
-	CU_ASSERT_EQUAL(shm->slot[1].wake, 1);
+	CU_ASSERT_EQUAL(shm->doorbell[1].wake, 1);
 	hostshm_post(shm, 1, POST_NMI);
 	CU_ASSERT_EQUAL(shm->slot[1].post, POST_NMI);
-	CU_ASSERT_EQUAL(shm->slot[1].wake, 2);
-	CU_ASSERT_EQUAL(shm->slot[0].wake, 0);
+	CU_ASSERT_EQUAL(shm->doorbell[1].wake, 2);
+	CU_ASSERT_EQUAL(shm->doorbell[0].wake, 0);
 	free(shm);
 }
 
@@ -73,21 +73,22 @@ static void a_cpu_that_runs_gets_one_signal(void)
 {
 	struct host_shm *shm = new_shm(1, 1);
 	struct vcpu_slot *slot = &shm->slot[0];
+	struct doorbell *bell = &shm->doorbell[0];
 	struct sigaction before, count = { .sa_handler = count_signal };
 
 	sigaction(SIGUSR1, &count, &before);
 	slot->space = 2;
 	shm->vm_pid[0][2] = getpid();
-	slot->state = SLOT_MONITOR;
+	bell->state = SLOT_MONITOR;
 	CU_ASSERT_EQUAL(signals_of(shm, 3), 0);
-	slot->state = SLOT_RUNNING;
+	bell->state = SLOT_RUNNING;
 	CU_ASSERT_EQUAL(signals_of(shm, 3), 1);
 	CU_ASSERT_EQUAL(signals_of(shm, 3), 0); /* it has not come to an end of its run yet */
-	slot->state = SLOT_MONITOR;
+	bell->state = SLOT_MONITOR;
 	slot->kicked = 0;
-	slot->state = SLOT_RUNNING;
+	bell->state = SLOT_RUNNING;
 	CU_ASSERT_EQUAL(signals_of(shm, 1), 1);
-	CU_ASSERT_EQUAL(slot->wake, 10); /* each kick counts there */
+	CU_ASSERT_EQUAL(bell->wake, 10); /* each kick counts there */
 	sigaction(SIGUSR1, &before, NULL);
 	free(shm);
 }
@@ -98,30 +99,108 @@ static void a_post_to_an_absent_cpu_is_refused(void)
 
 	CU_ASSERT(!hostshm_try_interrupt(shm, 0, 0x31, false));
 	CU_ASSERT(!hostshm_try_interrupt(shm, 0, 0, true));
-	CU_ASSERT(shm->slot[0].irr[1] == 0 && shm->slot[0].post == 0);
-	shm->slot[0].state = SLOT_MONITOR;
+	CU_ASSERT(shm->doorbell[0].irr[1] == 0 && shm->slot[0].post == 0);
+	shm->doorbell[0].state = SLOT_MONITOR;
 	CU_ASSERT(hostshm_try_interrupt(shm, 0, 0x31, false));
 	CU_ASSERT(hostshm_try_interrupt(shm, 0, 0, true));
-	CU_ASSERT(shm->slot[0].irr[1] == 1u << 0x11 && shm->slot[0].post == POST_NMI);
+	CU_ASSERT(shm->doorbell[0].irr[1] == 1u << 0x11 && shm->slot[0].post == POST_NMI);
 	free(shm);
+}
+
+struct passage { struct host_shm *shm; unsigned collected; _Atomic bool done; };
+
+/* Who may not send signals interrupts a CPU that is halted, and leaves all others alone. */
+static void a_halted_cpu_is_interrupted_without_a_signal(void)
+{
+	static const struct {
+		enum slot_state state;
+		bool posted; /* by somebody else, before */
+		enum doorbell_rest rest;
+	} cases[] = {
+		{ SLOT_ABSENT, false, DOORBELL_ELSEWHERE },
+		{ SLOT_MONITOR, false, DOORBELL_ELSEWHERE },
+		{ SLOT_RUNNING, false, DOORBELL_ELSEWHERE },
+		{ SLOT_POLLING, false, DOORBELL_NOTHING },
+		{ SLOT_POLLING, true, DOORBELL_NOTHING },
+		{ SLOT_HALTED, false, DOORBELL_WAKE },
+		{ SLOT_HALTED, true, DOORBELL_NOTHING }, /* who has posted it wakes the CPU */
+	};
+
+	for (unsigned i = 0; i < ARRAY_LEN(cases); i++) {
+		struct doorbell bell = { .state = cases[i].state };
+		bool refused = cases[i].rest == DOORBELL_ELSEWHERE;
+
+		if (cases[i].posted)
+			CU_ASSERT(doorbell_post(&bell, 0x31));
+		CU_ASSERT_EQUAL(doorbell_interrupt(&bell, 0x31), cases[i].rest);
+		CU_ASSERT_EQUAL(bell.irr[1], refused ? 0 : 1u << 0x11);
+		CU_ASSERT_EQUAL(bell.wake, !refused && !cases[i].posted);
+	}
+}
+
+/* A CPU halts, polls, runs, leaves and comes back.  It collects what comes whenever it looks, as
+ * engine/loop.c does.  An interrupt that doorbell_interrupt() took must be collected without any
+ * other kick but the wake-up that it asked for. */
+static void *sleeper(void *arg)
+{
+	struct passage *p = arg;
+	struct doorbell *bell = &p->shm->doorbell[0];
+	static const enum slot_state states[] = { SLOT_RUNNING, SLOT_POLLING, SLOT_HALTED,
+						  SLOT_MONITOR, SLOT_ABSENT };
+
+	for (unsigned n = 0; !atomic_load(&p->done); n++) {
+		uint32_t wake = atomic_load(&bell->wake);
+		enum slot_state state = states[n % ARRAY_LEN(states)];
+
+		atomic_store(&bell->state, state);
+		p->collected += !!atomic_exchange(&bell->irr[2], 0);
+		/* asleep: nothing but a kick ends it */
+		while (state == SLOT_HALTED && atomic_load(&bell->wake) == wake &&
+		       !atomic_load(&p->done))
+			sched_yield();
+	}
+	p->collected += !!atomic_exchange(&bell->irr[2], 0);
+	return NULL;
+}
+
+static void no_interrupt_is_lost_when_a_cpu_halts(void)
+{
+	enum { POSTS = 100000 };
+	struct passage p = { .shm = new_shm(1, 1) };
+	struct doorbell *bell = &p.shm->doorbell[0];
+	unsigned taken = 0;
+	pthread_t thread;
+
+	CU_ASSERT_FATAL(!pthread_create(&thread, NULL, sleeper, &p));
+	for (unsigned i = 0; i < POSTS;) {
+		if (doorbell_interrupt(bell, 64 + i % 32) == DOORBELL_ELSEWHERE) {
+			sched_yield();
+			continue;
+		}
+		i++, taken++;
+		while (atomic_load(&bell->irr[2])) /* so that no two are collected as one */
+			sched_yield();
+	}
+	atomic_store(&p.done, true);
+	pthread_join(thread, NULL);
+	CU_ASSERT_EQUAL(p.collected, taken);
+	free(p.shm);
 }
 
 /* A CPU comes and goes.  Each interrupt is either collected by the CPU, or its poster knows that it
  * was not delivered; exactly one of the two. */
-struct passage { struct host_shm *shm; unsigned collected; _Atomic bool done; };
-
 static void *commuter(void *arg)
 {
 	struct passage *p = arg;
-	struct vcpu_slot *slot = &p->shm->slot[0];
+	struct doorbell *bell = &p->shm->doorbell[0];
 	bool last;
 
 	do {
 		last = atomic_load(&p->done);
-		atomic_store(&slot->state, SLOT_MONITOR);
-		p->collected += !!atomic_exchange(&slot->irr[2], 0);
-		atomic_store(&slot->state, SLOT_ABSENT);
-		p->collected += !!atomic_exchange(&slot->irr[2], 0);
+		atomic_store(&bell->state, SLOT_MONITOR);
+		p->collected += !!atomic_exchange(&bell->irr[2], 0);
+		atomic_store(&bell->state, SLOT_ABSENT);
+		p->collected += !!atomic_exchange(&bell->irr[2], 0);
 	} while (!last);
 	return NULL;
 }
@@ -130,7 +209,7 @@ static void no_interrupt_is_lost_or_doubled_when_a_cpu_leaves(void)
 {
 	enum { POSTS = 300000 };
 	struct passage p = { .shm = new_shm(1, 1) };
-	_Atomic uint32_t *word = &p.shm->slot[0].irr[2];
+	_Atomic uint32_t *word = &p.shm->doorbell[0].irr[2];
 	unsigned delivered = 0;
 	pthread_t thread;
 
@@ -360,6 +439,8 @@ int main(void)
 		UNIT_TEST(a_post_moves_the_futex_word_once),
 		UNIT_TEST(a_cpu_that_runs_gets_one_signal),
 		UNIT_TEST(a_post_to_an_absent_cpu_is_refused),
+		UNIT_TEST(a_halted_cpu_is_interrupted_without_a_signal),
+		UNIT_TEST(no_interrupt_is_lost_when_a_cpu_halts),
 		UNIT_TEST(no_interrupt_is_lost_or_doubled_when_a_cpu_leaves),
 		UNIT_TEST(pins_and_draining_exclude_each_other),
 		UNIT_TEST(a_pin_of_the_dead),

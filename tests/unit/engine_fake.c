@@ -2,6 +2,7 @@
 #include "tests/unit/engine_fake.h"
 
 struct vcpu_slot slot;
+struct doorbell bell;
 static struct shadow shadow;
 static uint32_t entries[LINEAR_PAGES];
 struct engine_debug debug;
@@ -11,7 +12,7 @@ struct engine_asked asked;
 static bool op_prepare(struct cpu_engine *engine)
 {
 	CU_ASSERT_PTR_EQUAL(engine, &e);
-	CU_ASSERT_NOT_EQUAL(atomic_load(&slot.state), SLOT_RUNNING);
+	CU_ASSERT_NOT_EQUAL(atomic_load(&bell.state), SLOT_RUNNING);
 	return ++asked.prepares != asked.ends_at;
 }
 
@@ -72,10 +73,20 @@ static enum time_kind op_time_switch(struct cpu_engine *engine, enum time_kind t
 	return before;
 }
 
+/* Time passes by looking at it. */
+static uint64_t op_stamp_ns(struct cpu_engine *engine)
+{
+	(void)engine;
+	asked.stamps++;
+	if (asked.while_polling)
+		asked.while_polling();
+	return asked.stamp_ns += STAMP_NS;
+}
+
 static void op_sleep(struct cpu_engine *engine, uint32_t wake, uint64_t at_most_ns)
 {
 	(void)engine;
-	CU_ASSERT_EQUAL(atomic_load(&slot.state), SLOT_HALTED);
+	CU_ASSERT_EQUAL(atomic_load(&bell.state), SLOT_HALTED);
 	asked.sleeps++;
 	asked.wake = wake;
 	asked.slept_ns = at_most_ns;
@@ -140,15 +151,17 @@ void engine_reset(void)
 {
 	fake_reset();
 	memset(&slot, 0, sizeof slot);
+	memset(&bell, 0, sizeof bell);
 	memset(&asked, 0, sizeof asked);
 	memset(&debug, 0, sizeof debug);
-	atomic_store(&slot.state, SLOT_MONITOR);
+	atomic_store(&bell.state, SLOT_MONITOR);
 	shadow.entry = entries;
 	entries[PAGE_AT >> PAGE_BITS] = PAGE_AT | SHADOW_VALID | SHADOW_WRITE;
 	e = (struct cpu_engine){
 		.ops = &ops,
 		.vcpu = &fake.v,
 		.slot = &slot,
+		.bell = &bell,
 		.shadow = &shadow,
 		.debug = &debug,
 		.ram_pages = RAM_BYTES >> PAGE_BITS,

@@ -1,15 +1,16 @@
 /* engine_loop.c - tests of the loop of both engines (engine/loop.c): what is done before guest code
  * runs. */
 #include <signal.h>
+#include "engine/halt_poll.h"
 #include "tests/unit/engine_fake.h"
 
 enum { VECTOR = 0x31 };
 
-static void post(unsigned vector) { atomic_fetch_or(&slot.irr[vector / 32], 1u << vector % 32); }
+static void post(unsigned vector) { atomic_fetch_or(&bell.irr[vector / 32], 1u << vector % 32); }
 
 static bool ready(void)
 {
-	atomic_store(&slot.state, SLOT_MONITOR); /* as after a stop */
+	atomic_store(&bell.state, SLOT_MONITOR); /* as after a stop */
 	return engine_until_ready(&e);
 }
 
@@ -18,7 +19,7 @@ static void nothing_to_do(void)
 	engine_reset();
 	atomic_store(&slot.kicked, 1); /* by what stopped it */
 	CU_ASSERT(ready());
-	CU_ASSERT_EQUAL(atomic_load(&slot.state), SLOT_RUNNING);
+	CU_ASSERT_EQUAL(atomic_load(&bell.state), SLOT_RUNNING);
 	CU_ASSERT_EQUAL(atomic_load(&slot.kicked), 0);
 	CU_ASSERT_EQUAL(fake.v.eip, CODE);
 	CU_ASSERT_EQUAL(asked.prepares, 1);
@@ -38,7 +39,7 @@ static void interrupts(void)
 	CU_ASSERT(ready());
 	CU_ASSERT(in_handler(VECTOR));
 	CU_ASSERT_EQUAL(asked.serves, 0); /* nobody else is needed */
-	CU_ASSERT_EQUAL(atomic_load(&slot.irr[VECTOR / 32]), 0);
+	CU_ASSERT_EQUAL(atomic_load(&bell.irr[VECTOR / 32]), 0);
 
 	engine_reset(); /* the kernel, with interrupts off */
 	post(VECTOR);
@@ -117,7 +118,7 @@ static void halts(void)
 {
 	engine_user();
 	fake.v.halted = true;
-	atomic_store(&slot.wake, 5);
+	atomic_store(&bell.wake, 5);
 	asked.while_asleep = post_vector;
 	CU_ASSERT(ready());
 	CU_ASSERT(in_handler(VECTOR));
@@ -145,6 +146,82 @@ static void halts(void)
 	asked.ends_at = 2;
 	CU_ASSERT_FALSE(ready());
 	CU_ASSERT(fake.v.halted);
+}
+
+static void set_timer_of_guest(uint64_t in_ns)
+{
+	fake.v.apic.lvt_timer = VECTOR;
+	fake.v.apic.timer_deadline_ns = fake.now_ns + in_ns;
+}
+
+/* Posts as hostshm_post_interrupt() does, while the CPU polls for the second time. */
+static void post_to_a_poller(void)
+{
+	if (atomic_load(&bell.state) != SLOT_POLLING || asked.stamps < 4)
+		return;
+	post(VECTOR);
+	atomic_fetch_add(&bell.wake, 1);
+}
+
+static void polls(void)
+{
+	engine_user(); /* what comes soon needs no sleep, and the next halt polls as long */
+	fake.v.halted = true;
+	e.poll_ns = e.poll_most_ns = 50 * STAMP_NS;
+	asked.while_polling = post_to_a_poller;
+	CU_ASSERT(ready());
+	CU_ASSERT(in_handler(VECTOR));
+	CU_ASSERT_EQUAL(asked.sleeps, 0);
+	CU_ASSERT_EQUAL(e.poll_ns, 50 * STAMP_NS);
+
+	engine_user(); /* otherwise it sleeps, and polls no more */
+	fake.v.halted = true;
+	e.poll_ns = e.poll_most_ns = 50 * STAMP_NS;
+	asked.while_asleep = post_vector;
+	CU_ASSERT(ready());
+	CU_ASSERT_EQUAL(asked.sleeps, 1);
+	CU_ASSERT(asked.stamps > 50);
+	CU_ASSERT_EQUAL(e.poll_ns, 0);
+
+	engine_user(); /* a halt that was short is followed by a poll */
+	fake.v.halted = true;
+	e.poll_most_ns = 50 * STAMP_NS;
+	asked.while_asleep = post_vector;
+	CU_ASSERT(ready());
+	CU_ASSERT_EQUAL(asked.sleeps, 1);
+	CU_ASSERT_EQUAL(e.poll_ns, HALT_POLL_FIRST_NS);
+
+	engine_user(); /* no longer than to the timer */
+	fake.v.halted = true;
+	e.poll_ns = e.poll_most_ns = 50 * STAMP_NS;
+	set_timer_of_guest(5 * STAMP_NS);
+	asked.while_asleep = let_time_pass;
+	CU_ASSERT(ready());
+	CU_ASSERT(in_handler(VECTOR));
+	CU_ASSERT(asked.stamps < 12);
+
+	engine_user(); /* what has come already: no poll */
+	fake.v.halted = true;
+	e.poll_ns = e.poll_most_ns = 50 * STAMP_NS;
+	post(VECTOR);
+	CU_ASSERT(ready());
+	CU_ASSERT_EQUAL(asked.sleeps, 0);
+	CU_ASSERT(asked.stamps < 6);
+}
+
+static void how_long_to_poll(void)
+{
+	static const struct { uint32_t poll; uint64_t halted; uint32_t most, next; } cases[] = {
+		{ 0, 1, 200000, 10000 },	   { 10000, 10001, 200000, 20000 },
+		{ 160000, 170000, 200000, 200000 }, { 200000, 5000, 200000, 200000 },
+		{ 20000, 20000, 200000, 20000 },   { 20000, 200001, 200000, 0 },
+		{ 0, 200001, 200000, 0 },	   { 0, 1, 0, 0 },
+		{ 0, 0, 0, 0 },			   { 0, 5, 8000, 8000 },
+	};
+
+	for (unsigned i = 0; i < ARRAY_LEN(cases); i++)
+		CU_ASSERT_EQUAL(halt_poll_next(cases[i].poll, cases[i].halted, cases[i].most),
+				cases[i].next);
 }
 
 static void post_start(void)
@@ -187,12 +264,6 @@ static void starts(void)
 	CU_ASSERT_EQUAL(asked.sleeps, 0);
 }
 
-static void set_timer_of_guest(uint64_t in_ns)
-{
-	fake.v.apic.lvt_timer = VECTOR;
-	fake.v.apic.timer_deadline_ns = fake.now_ns + in_ns;
-}
-
 static void timers(void)
 {
 	engine_user();
@@ -225,7 +296,7 @@ static void naps(void)
 	engine_reset();
 	engine_nap(&e);
 	CU_ASSERT_EQUAL(asked.sleeps, 1);
-	CU_ASSERT_EQUAL(atomic_load(&slot.state), SLOT_MONITOR);
+	CU_ASSERT_EQUAL(atomic_load(&bell.state), SLOT_MONITOR);
 }
 
 /* A debugger's step takes no interrupt, and is told once. */
@@ -305,6 +376,8 @@ int main(void)
 		UNIT_TEST(posts_are_served),
 		UNIT_TEST(preparations),
 		UNIT_TEST(halts),
+		UNIT_TEST(polls),
+		UNIT_TEST(how_long_to_poll),
 		UNIT_TEST(starts),
 		UNIT_TEST(timers),
 		UNIT_TEST(naps),

@@ -50,7 +50,7 @@ static bool steps_with_a_move(unsigned us, bool damage)
 	machine_tell(&first, MSG_CPU_GIVE, &move, sizeof move);
 	moved = machine_hear(&first, MSG_CPU_STATE, &state);
 	if (moved) {
-		CU_ASSERT_EQUAL(first.shm->slot[0].state, SLOT_ABSENT);
+		CU_ASSERT_EQUAL(first.shm->doorbell[0].state, SLOT_ABSENT);
 		start_other_host(&second, &first);
 		state.body[200] ^= damage;
 		machine_tell(&second, MSG_CPU_STATE, state.body, state.header.bytes);

@@ -141,21 +141,23 @@ static void nobody_passes_early(void)
 static void sleepers_wake(void)
 {
 	struct vcpu_slot *slot;
+	struct doorbell *bell;
 	uint32_t wake;
 
 	begin(0);
 	slot = &hosts[0].node.shm->slot[0];
+	bell = &hosts[0].node.shm->doorbell[0];
 	arrive(0);
 	CU_ASSERT(barriers_look_at(&hosts[0].node, 0) && !barriers_look_at(&hosts[0].node, 0));
-	atomic_store(&slot->state, SLOT_HALTED);
-	wake = atomic_load(&slot->wake);
+	atomic_store(&bell->state, SLOT_HALTED);
+	wake = atomic_load(&bell->wake);
 	arrive(1);
 	barriers_look_at(&hosts[1].node, 1);
 	CU_ASSERT_EQUAL(atomic_load(&slot->want), WANT_BARRIER);
 	deliver(0);
 	CU_ASSERT_EQUAL(atomic_load(&slot->want), WANT_NONE);
-	CU_ASSERT(atomic_load(&slot->wake) != wake);
-	CU_ASSERT_EQUAL(atomic_load(&slot->state), SLOT_MONITOR);
+	CU_ASSERT(atomic_load(&bell->wake) != wake);
+	CU_ASSERT_EQUAL(atomic_load(&bell->state), SLOT_MONITOR);
 }
 
 /* The slot is written by a VM process. */

@@ -123,6 +123,22 @@ static void wait_for_kick(void)
 	CU_ASSERT_FALSE(V->halted);
 }
 
+/* As sti; hlt. */
+static void halts(void)
+{
+	fake_reset();
+	V->apic.spiv |= 0x100;
+	V->eflags = EFLAGS_FIXED;
+	CU_ASSERT_EQUAL(call(VMP_HC_HALT, 0, 0), 0);
+	CU_ASSERT_TRUE(V->halted && V->eflags & EFLAGS_IF && !V->awaited && !V->interrupt_shadow);
+	CU_ASSERT_FALSE(vcpu_wakes(V) || vcpu_halted_for_good(V));
+	apic_post(&V->apic, 0x41);
+	CU_ASSERT_TRUE(vcpu_wakes(V));
+	vcpu_wake(V);
+	CU_ASSERT_EQUAL(call(VMP_HC_HALT, 0, 0), 0); /* one that came before ends it at once */
+	CU_ASSERT_TRUE(V->halted && vcpu_wakes(V));
+}
+
 /* A kick from before the wait ends it at once; a later hlt is not affected. */
 static void kicked_before(void)
 {
@@ -452,7 +468,7 @@ int main(void)
 		UNIT_TEST(error_numbers), UNIT_TEST(print),
 		UNIT_TEST(clocks),	     UNIT_TEST(tsc_khz),
 		UNIT_TEST(send_ipi),	     UNIT_TEST(wait_for_kick),
-		UNIT_TEST(kicked_before), UNIT_TEST(apic_register),
+		UNIT_TEST(kicked_before), UNIT_TEST(halts), UNIT_TEST(apic_register),
 		UNIT_TEST(flush_range),   UNIT_TEST(start_cpu),
 		UNIT_TEST(start_again),
 		UNIT_TEST(gdt_changed),   UNIT_TEST(ends_and_yields),

@@ -72,6 +72,7 @@ static void make_shared_memory(struct node *node)
 	node->shm->node = node->o.node;
 	node->shm->many_hosts = node_shares_memory(node);
 	atomic_store(&node->shm->without, node->o.machine.without);
+	node->shm->n_processors = processors_count(node);
 	node->shm->n_cpus = node->o.machine.cpus;
 	node->shm->ram_pages = node->ram_pages;
 	node->shm->features = node->o.features;

@@ -26,7 +26,7 @@ void poll_note(struct node *node)
  * result is POLL_US of this processor's time. */
 static bool is_halted(const struct node *node, unsigned cpu)
 {
-	return atomic_load_explicit(&node->shm->slot[cpu].state, memory_order_relaxed) ==
+	return atomic_load_explicit(&node->shm->doorbell[cpu].state, memory_order_relaxed) ==
 	       SLOT_HALTED;
 }
 

@@ -79,11 +79,12 @@ static void wrong(struct node *node, const struct message *m, unsigned cpu)
 static void send_posts_on(struct node *node, unsigned cpu)
 {
 	struct vcpu_slot *slot = &node->shm->slot[cpu];
+	struct doorbell *bell = &node->shm->doorbell[cpu];
 	struct msg_interrupt interrupt = { .cpu_mask = bit_of(cpu) };
 	uint32_t post = atomic_exchange(&slot->post, 0);
 
 	for (unsigned word = 0; word < 8; word++)
-		for (uint32_t bits = atomic_exchange(&slot->irr[word], 0); bits; bits &= bits - 1) {
+		for (uint32_t bits = atomic_exchange(&bell->irr[word], 0); bits; bits &= bits - 1) {
 			interrupt.vector = word * 32 + __builtin_ctz(bits);
 			route_interrupt(node, &interrupt);
 		}

@@ -44,7 +44,7 @@ static void answer(struct node *node, unsigned cpu)
 	    !barrier_reached(&node->shm->barriers, &call.key, call.sum) ||
 	    !atomic_compare_exchange_strong(&slot->want, &waits, WANT_NONE))
 		return;
-	atomic_compare_exchange_strong(&slot->state, &halted, SLOT_MONITOR);
+	atomic_compare_exchange_strong(&node->shm->doorbell[cpu].state, &halted, SLOT_MONITOR);
 	hostshm_kick(node->shm, cpu);
 }
 

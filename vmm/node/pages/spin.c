@@ -40,7 +40,7 @@ static bool look_at(struct spin *spin, struct node *node, unsigned cpu)
 	struct spin_view before = spin->before[cpu];
 
 	spin->before[cpu] = view_of(slot);
-	switch (atomic_load(&slot->state)) {
+	switch (atomic_load(&node->shm->doorbell[cpu].state)) {
 	case SLOT_HALTED:
 		return true;
 	case SLOT_RUNNING:
