@@ -10,18 +10,24 @@
 
 #include <stdint.h>
 
-enum { HALT_POLL_FIRST_NS = 10000, HALT_POLL_MOST_NS = 200000 };
+enum {
+	HALT_POLL_FIRST_NS = 10000,
+	HALT_POLL_MOST_NS = 100000,
+	/* a halt that was not longer would have been shorter if the CPU had polled */
+	HALT_POLL_SOON_NS = 200000
+};
 
 /* Pure.  Returns how long to poll the next time: the CPU has polled for at most `poll_ns` and was
- * halted for `halted_ns`.  `most_ns`: the longest poll; 0: never poll. */
+ * halted for `halted_ns`.  `most_ns`: the longest poll, which is tried once and then begun anew; 0:
+ * never poll. */
 static inline uint32_t halt_poll_next(uint32_t poll_ns, uint64_t halted_ns, uint32_t most_ns)
 {
 	uint32_t longer = poll_ns ? poll_ns * 2 : HALT_POLL_FIRST_NS;
 
-	if (halted_ns > most_ns)
-		return 0;
 	if (halted_ns <= poll_ns)
 		return poll_ns;
+	if (halted_ns > HALT_POLL_SOON_NS || poll_ns == most_ns)
+		return 0;
 	return longer < most_ns ? longer : most_ns;
 }
 
