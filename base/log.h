@@ -1,9 +1,9 @@
 /* log.h - levels, one line a message, and the three ways to stop.
  *
  * log_*() never fail and keep errno.  A process sets its name and level once with log_open().
- *   die()   the host failed (no memory, no file): log what failed and what to do, exit 125
- *   bug()   vmp failed: log where, dump the trace ring, abort
- *   kill_guest() is the monitor's and the vcpu's: the guest did what no guest may; see vcpu/vcpu.h
+ *   die()        the host failed (no memory, no file): log what failed and what to do, exit 125
+ *   bug()        vmp failed: log where, dump the trace ring, abort
+ *   vcpu_kill()  the guest did what no guest may, and its machine ends (vcpu/vcpu.h)
  */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H

@@ -6,8 +6,9 @@
  * type may arrive on this link (msg.def).  Its users:
  *	monitor/channel.c	waits in packet_send() and packet_receive()
  *	iosrv/iosrv_main.c	receives without waiting, and waits until it has sent
- *	vmm/node/wire/conn.c,
- * vmm/cli/client.c never wait, in a libevent loop: what the socket does not take is queued
+ *	vmm/node/wire/conn.c, vmm/cli/client.c
+ *				never wait, in a libevent loop: what the socket does not take is
+ *				queued
  *	vmm/node/wire/overlay.c	packet_check() alone: the Phoenix library carries its packets
  * An error from packet_check() means that the other end broke the rules: for a child or peer, the
  * machine's part ends; a client is dropped.

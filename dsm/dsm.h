@@ -13,7 +13,7 @@
  *    So is dsm_homes_near(), before it, or on none.
  *  - The moves of one interval's home do not overlap.  A node leaves in this order: its homes
  *    move away, dsm_leave() and its steps to the end, dsm_forget_node() on all others.
- *  - Rights are enum page_right (base/hostshm.h), which the host keeps: the host changes them
+ *  - Rights are enum page_right (base/types.h), which the host keeps: the host changes them
  *    only as the callbacks say.
  */
 #ifndef DSM_DSM_H
@@ -138,9 +138,9 @@ void dsm_want(struct dsm *dsm, gfn_t gfn, enum page_right right);
  * here with that right, or requested. */
 void dsm_want_ahead(struct dsm *dsm, gfn_t gfn, enum page_right right);
 
-/* A message of types MSG_DSM_*: the caller has checked `header` against wire_type_bounds() and
- * copied the body; the payload is what follows it. 0, or -EPROTO for one that no correct node
- * sends (it is ignored). */
+/* Handle a message of a type MSG_DSM_*.  packet_check() (base/packet.h) has accepted it, and the
+ * caller has copied the body; the payload is what follows it.  Returns 0, or -EPROTO for one that
+ * no correct node sends (it is ignored). */
 int dsm_on_message(struct dsm *dsm, const struct msg_header *header, const struct msg_dsm *body,
 		   const void *payload);
 

@@ -39,6 +39,7 @@ struct ninep;
 /* `folder` is open (O_PATH), `own` is /proc/self/fd, open (O_PATH).  Both stay the caller's.  NULL:
  * no memory. */
 struct ninep *ninep_new(int folder, int own, bool read_only);
+/* Frees it, and closes its files.  For tests that make many. */
 void ninep_free(struct ninep *s);
 /* Serve one request.  Returns the reply's length in `reply`, which has NINEP_MESSAGE_BYTES; 0: the
  * request is not even a header, and gets no reply. */

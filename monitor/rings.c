@@ -76,7 +76,7 @@ static struct lease {
 
 static struct {
 	bool known;	  /* the I/O server knows this CPU, and may send messages */
-	bool serving;	  /* inside serve_kept() */
+	bool serving;	  /* inside rings_serve() or rings_write() */
 	bool left;	  /* LEFT has arrived */
 	unsigned settled; /* number of SETTLED that have arrived */
 	uint32_t used;	  /* slots whose lines are to be raised */

@@ -10,11 +10,12 @@ enum detect_protocol { DETECT_DBRR, DETECT_BRR };
 
 /* 0: no node is ever declared gone */
 void detect_set_timeout(struct phnx *ph, uint64_t timeout_us);
-/* the timeout is detect_timeout() of the session's nodes, as many as there are at each time */
+/* the timeout is detect_cleanup() of as many nodes as the session has at each time, and at least
+ * CLEANUP_LEAST (phoenix/core/bounds.h) */
 void detect_by_size(struct phnx *ph);
 int detect_on_gossip(struct phnx *ph, struct reader *r);	/* FRAME_GOSSIP; -1: malformed */
-/* BRR instead of DBRR, and another least timeout_by_size than CLEANUP_LEAST: for measurements.
- * All nodes of a session must gossip alike. */
+/* For measurements: BRR instead of DBRR, and another least timeout than CLEANUP_LEAST for
+ * detect_by_size().  All nodes of a session must gossip alike. */
 void detect_set_protocol(struct phnx *ph, enum detect_protocol p, uint64_t least_us);
 /* The node to gossip to in round r (0-based) as the s-th of n: P2P-MPI's equations 4 and 5. */
 unsigned detect_target(enum detect_protocol p, unsigned s, unsigned n, unsigned r);

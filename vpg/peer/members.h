@@ -47,7 +47,7 @@ struct member *members_of_key(const struct members *all, const unsigned char key
 struct member *members_of_nick(const struct members *all, const char *nick);
 
 /* Writes one line of the file, with its newline, and returns as snprintf() does.
- * members_read_line() takes the line without its newline; it returns 0 or -EPROTO. */
+ * member_read_line() takes the line without its newline; it returns 0 or -EPROTO. */
 int member_print_line(const struct member *m, char *line, size_t bytes);
 int member_read_line(struct member *m, const char *line);
 void members_free(struct members *all);

@@ -79,7 +79,6 @@ static void make_printable(char *line)
 /* Ends the run; the first call counts.  `line` may be empty; status 125 always comes with one. */
 void run_end(struct run *run, int status, const char *line)
 {
-
 	if (run->ended)
 		return;
 	run->ended = true;
@@ -291,7 +290,6 @@ static void on_connected(struct run *run)
 }
 
 /* A machine that was loaded is there. */
-
 void run_on_loaded(void *context)
 {
 	struct run *run = context;

@@ -2,9 +2,8 @@
  * share, and which one is to take pages.  Pure.
  *
  * A host tells the others what it holds when that has changed by a part of its share, or when it
- * has adopted so many pages.  Until it has
- * said anything, it counts as empty, with a share as large as this host's: if that is wrong, it
- * refuses the first page, and says so.
+ * has adopted so many pages.  Until it has said anything, it counts as empty, with a share as large
+ * as this host's: if that is wrong, it refuses the first page, and says so.
  */
 #ifndef VMM_NODE_PAGES_ROOM_H
 #define VMM_NODE_PAGES_ROOM_H

@@ -13,7 +13,8 @@
 struct node;
 
 void wants_start(struct node *node);
-void wants_end(struct node *node); /* does nothing if it was not started */
+/* Frees what wants_start() made, if it was called.  For tests that make many daemons. */
+void wants_end(struct node *node);
 
 /* The eventfd that VM processes write to when the daemon may be asleep. */
 int wants_bell(const struct node *node);

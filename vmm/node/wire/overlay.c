@@ -7,9 +7,9 @@
  * long (vmm/shared/silence.h) is gone, and the machine ends, or goes back to its checkpoint.  The
  * death of a daemon on this computer is known at once, from its parent.
  *
- * Daemons on one computer talk over local sockets: TCP costs a sixth more for a round trip between
- * two processors, and twice as much within one (phoenix/README.md).  For several computers see
- * links.h.
+ * Daemons on one computer talk over local sockets: TCP costs a tenth to a sixth more for a round
+ * trip between two processors, and 1.4 times as much within one (bench/notebook/phoenix.md).  For
+ * several computers see links.h.
  */
 #include <errno.h>
 #include <stdio.h>
