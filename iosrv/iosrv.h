@@ -1,14 +1,18 @@
 /* iosrv.h - the I/O server: one process beside node 0's daemon that holds the state of all devices.
  *
  * The daemon forwards the accesses of CPUs to device addresses, and the user's input; the server
- * answers, raises interrupts and sends output.  Reading order: iosrv_main.c (the process), serve.c
- * (handlers of messages), chips.c (which chip answers an address), then one file per chip:
+ * answers, raises interrupts and sends output.  Reading order: iosrv_main.c (the process),
+ * processes.c (starts the two programs below), iosrv_confine.c (the rights that it keeps then),
+ * serve.c (handlers of messages), chips.c (which chip answers an address), then one file per chip:
  * uart.c (console), stream.c (standard streams of the command), agent.c (those of `vmp exec`),
- * ioapic.c, ide.c (disk, with its image in diskimage.c, and what a writable image held at the last
- * checkpoints in undolog.c), pci.c and busmaster.c (that disk's DMA), virtio.c (virtio devices, a
- * model each: virtio_blk.c, virtio_net.c, virtio_9p.c, virtio_rng.c, virtio_console.c); away.c has
- * the CPUs that may not be sent messages; chipstate.c and snapshot.c save and load the
- * chips, worker.c has threads.
+ * ioapic.c, ide.c (disk; ide_identify.c: what it says of itself; diskimage.c: its image; undolog.c:
+ * what a writable image held at the last checkpoints; diskio.c: reads and writes of these files),
+ * pci.c and busmaster.c (that disk's DMA), virtio.c (virtio devices, a model each: virtio_blk.c,
+ * virtio_net.c, virtio_9p.c, virtio_rng.c, virtio_console.c); away.c has the CPUs that may not be
+ * sent messages; chipstate.c and snapshot.c save and load the chips, worker.c has threads.
+ *
+ * Two other programs are in this folder: vmp-net (vmp_net.c: the guest's network, by libslirp) and
+ * vmp-share (vmp_share.c, with the 9P server in ninep.h and ninep*.c: a folder of this computer).
  *
  * How to add a chip: write iosrv/NAME.c with a `const struct chip NAME_chip`; add X(NAME) to
  * chips.def; append to forms.def the row that the unit test iosrv_snapshot prints, since snapshots

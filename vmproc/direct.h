@@ -17,6 +17,16 @@
  *
  * The VM process is not trusted: the monitor copies what it reads, and carries out only
  * operations that a guest may cause anyway.
+ *
+ * Reading order: vmproc.c (a VM process's start, and its jail), direct.c and gate.S (how guest code
+ * is entered and left: signals, the gate), direct_ops.c (what the loop of engine/ asks for: to
+ * sleep, to set the timer, to map, to call the monitor), direct_env.c (what the virtual CPU asks
+ * for: mappings, time, and, by calls of the monitor, ports and devices), direct_pages.c (pages that
+ * other hosts may hold: pins, requests, the userfaultfd), direct_space.c (the CPU goes from one VM
+ * process to another, with its descriptors and FPU registers), direct_bare.c (the bare one).
+ * With --strict: user.h, then direct_user.c (the kernel process's part), user.c (the user process's
+ * start and signals), user_stub.S (its loop: report, wait for an order, carry it out), user_take.c
+ * (what of a report is believed; pure).
  */
 #ifndef VMPROC_DIRECT_H
 #define VMPROC_DIRECT_H

@@ -29,14 +29,16 @@
  * its socket and exits.  With --report each first sends its counters, and node 0 waits until `vmp
  * run` has those of all.  A daemon that loses node 0 ends at once.
  *
- * One thread, one loop, one struct node.  Files: node.c (start), stages.c (the order above),
- * agenda.c (what may begin beside what on node 0), route.c (messages that pass through this
- * daemon), clients.c and control.c (command lines), overlay.c (messages between daemons),
- * outside.c (what the simulator replaces), supervise.c (children; the end), pagestore.c (taking
- * pages from CPUs), moves.c and handover.c (CPUs that move), hosts.c, hostcomes.c, hostgoes.c and
- * hostpart.c (hosts that are added and removed), policy.c (where CPUs run), guest_load.c (the
- * contents of RAM at the start), cut/freeze.c (saving and loading the machine), debugger.c (a
- * debugger), node_stats.c.
+ * One thread, one loop, one struct node.  Files: node.c (start), node_options.c (the command line),
+ * poll.c (the loop: it polls while CPUs wait for pages), stages.c (the order above), agenda.c (what
+ * may begin beside what on node 0: the table), agenda_look.c (what node 0 is doing, for that
+ * table), route.c (messages that pass through this daemon), clients.c and control.c (command
+ * lines), overlay.c (messages between daemons), outside.c (what the simulator replaces),
+ * supervise.c (children; the end), halted.c (the end of a machine whose CPUs have all halted for
+ * good), pagestore.c (taking pages from CPUs), moves.c and handover.c (CPUs that move), hosts.c,
+ * hostcomes.c, hostgoes.c and hostpart.c (hosts that are added and removed), policy.c (where CPUs
+ * run), guest_load.c (the contents of RAM at the start), cut/freeze.c (saving and loading the
+ * machine), debugger.c (a debugger), node_stats.c (counters, for --stats, `vmp pages` and the log).
  */
 #ifndef VMM_NODE_NODE_H
 #define VMM_NODE_NODE_H
