@@ -2,7 +2,7 @@
 # SAN=1: address and undefined-behaviour sanitizers (build-san/); SAN=thread: its own (build-tsan/).
 #   make            everything, and the guest kernel and image (cached)
 #   make programs   the host's programs alone
-#   make help       the rest
+#   make help       the other main targets
 .DEFAULT_GOAL := all
 
 ifeq ($(SAN),1)
@@ -137,6 +137,8 @@ tour:
 help:
 	@sed -n 's/^# \{0,1\}//p' Makefile | head -5 | tail -3
 	@echo "  make run        boot two hosts and run EP class W on both"
+	@echo "  make guest      the guest kernel, image and libgomp, cached;" \
+		"make guest-pae: the kernel for more than 3 GiB"
 	@echo "  make web        fetch xterm.js, from npm, for the console in the page of vmp web"
 	@echo "  make picture    the README's picture, from a real run"
 	@echo "  make check      all tests; scripts/check --list: its stages," \
@@ -152,6 +154,8 @@ help:
 		"a page, a trap, a key press, a lost host"
 	@echo "  make lint       include rules, names, ABI numbers, columns"
 	@echo "  make install    below PREFIX=/usr/local, with DESTDIR= before it; make uninstall"
+	@echo "  make install-phoenix    the library libphnx alone, in the same way"
+	@echo "  make clean      remove what was built here; the cache stays"
 
 unit-tests: $(UNIT_TESTS)
 
