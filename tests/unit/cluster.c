@@ -262,7 +262,7 @@ static int lines_of(const char *command)
 static void test_copy_of_a_copy(void)
 {
 	struct bundle here = { 0 }, there = { 0 }, changed = { 0 };
-	char folder[] = "/tmp/vmp unit.XXXXXX", programs[4096], command[300];
+	char folder[] = "/tmp/vmp unit.XXXXXX", programs[4096], command[4500];
 
 	CU_ASSERT_FATAL(mkdtemp(folder) != NULL);
 	CU_ASSERT_FATAL(!beside_path("../..", programs, sizeof programs));
@@ -277,6 +277,13 @@ static void test_copy_of_a_copy(void)
 		 "\"$PWD/ld.so\" --library-path \"$PWD\" --list \"./$p\" || echo fails; done | "
 		 "grep -vF -e \"$PWD/\" -e linux-vdso; true",
 		 folder);
+	CU_ASSERT_EQUAL(lines_of(command), 0);
+	/* Every program of the build that these name is there. */
+	snprintf(command, sizeof command,
+		 "cd '%s' && for p in vmp-host vmp-node vmp-monitor vmp-iosrv; do "
+		 "for q in vmp*; do "
+		 "! grep -qaw -e $q $p || [ -x '%s'/$q ] || echo $p: $q; done; done",
+		 programs, folder);
 	CU_ASSERT_EQUAL(lines_of(command), 0);
 	snprintf(command, sizeof command, "ln -s '%s/run-vmp' '%s/link' && cd / && '%s/link' help",
 		 folder, folder, folder);

@@ -41,7 +41,7 @@ $(foreach t,cluster cluster_file reserve,\
 $(eval $(call unit-test,parts,tests/unit/parts.o $(VMP_OBJECTS),$(VMP_LIBS)))
 $(B)/tests/unit/parts: $(B)/vmp
 $(B)/tests/unit/cluster: $(addprefix $(B)/,vmp vmp-host vmp-node vmp-monitor vmproc vmp-iosrv \
-	vmp-net)
+	vmp-net vmp-share vmp-tunnel)
 $(eval $(call unit-test,standby_step,tests/unit/standby_step.o vmm/cli/run/standby_step.o,))
 $(eval $(call unit-test,last_words,tests/unit/last_words.o vmm/cli/run/last_words.o,))
 $(eval $(call unit-test,owner_life,tests/unit/owner_life.o vmm/cli/run/owner_life.o,))

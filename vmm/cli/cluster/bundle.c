@@ -16,8 +16,9 @@
 #define SYSTEM_LOADER "/lib64/ld-linux-x86-64.so.2"
 enum { BLOCK = 512, RECORD = 10240, MAX_LIBRARIES = 64, LIBRARY_PATH = 512 };
 
-static const char *const programs[] = { "vmp-host",  "vmp-node", "vmp-monitor", "vmproc",
-					"vmp-iosrv", "vmp-net",	 "vmp-tunnel", "vmp" };
+static const char *const programs[] = { "vmp-host",  "vmp-node", "vmp-monitor",
+					"vmproc",    "vmp-iosrv", "vmp-net",
+					"vmp-share", "vmp-tunnel", "vmp" };
 static const char run_vmp[] = "#!/bin/sh\n"
 			      "# vmp, with the libraries that lie beside it.\n"
 			      "d=$(dirname \"$(readlink -f \"$0\")\")\n"
