@@ -298,6 +298,13 @@ static void test_copy_of_a_copy(void)
 	snprintf(command, sizeof command, "cd '%s/others' && for f in *; do cmp $f ../$f; done",
 		 folder);
 	CU_ASSERT_EQUAL(lines_of(command), 0);
+	/* A loader that fails: there is no copy without libraries. */
+	bundle_free(&changed);
+	snprintf(command, sizeof command,
+		 "cd '%s' && printf '#!/bin/sh\nexit 127\n' >ld.so && chmod +x ld.so", folder);
+	CU_ASSERT_EQUAL(lines_of(command), 0);
+	CU_ASSERT_EQUAL(bundle_make_of(&changed, folder, &p), -1);
+	CU_ASSERT_PTR_NOT_NULL(strstr(p.line, "cannot list the libraries of"));
 	snprintf(command, sizeof command, "rm -r '%s'", folder);
 	CU_ASSERT_EQUAL(lines_of(command), 0);
 	bundle_free(&here);

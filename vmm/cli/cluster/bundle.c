@@ -1,6 +1,7 @@
 /* bundle.c - see bundle.h. */
 #include "vmm/cli/cluster/bundle.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
@@ -88,6 +89,24 @@ int bundle_put(struct bundle *b, const char *name, const void *data, size_t byte
 	return 0;
 }
 
+/* Reads the whole file.  Returns 0; or -1 with errno set, which is 0 if the file became shorter. */
+static int read_all(int fd, uint8_t *data, size_t bytes)
+{
+	while (bytes) {
+		ssize_t n = read(fd, data, bytes);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0) {
+			errno = n ? errno : 0;
+			return -1;
+		}
+		data += n;
+		bytes -= (size_t)n;
+	}
+	return 0;
+}
+
 static int put_file(struct bundle *b, const char *name, const char *path, struct problem *p)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC), result = -1;
@@ -95,8 +114,9 @@ static int put_file(struct bundle *b, const char *name, const char *path, struct
 	uint8_t *data = NULL;
 
 	if (fd < 0 || fstat(fd, &st) || !(data = malloc((size_t)st.st_size + 1)) ||
-	    read(fd, data, (size_t)st.st_size) != st.st_size)
-		problem(p, "cannot read %s, which other hosts need: %s", path, strerror(errno));
+	    read_all(fd, data, (size_t)st.st_size))
+		problem(p, "cannot read %s, which other hosts need: %s", path,
+			errno ? strerror(errno) : "it became shorter meanwhile");
 	else if (bundle_put(b, name, data, (size_t)st.st_size))
 		problem(p, "no memory for the programs that other hosts need");
 	else
@@ -134,39 +154,81 @@ static int add_library(struct libraries *all, const char *line, struct problem *
 	return 0;
 }
 
-/* Adds the libraries that the loader would load for a program.  A static program has none. */
-static int add_libraries(struct libraries *all, const char *program, struct problem *p)
+/* Whether this file names a loader: a static program does not. */
+static bool needs_loader(const uint8_t *file, size_t bytes)
 {
-	char *system[] = { all->loader, "--list", (char *)program, NULL },
-	     line[2 * LIBRARY_PATH + 64];
-	char *own[] = { all->loader, "--library-path", (char *)all->folder,
-			"--list",    (char *)program,  NULL },
+	Elf64_Ehdr elf;
+	Elf64_Phdr part;
+
+	if (bytes < sizeof elf)
+		return false;
+	memcpy(&elf, file, sizeof elf);
+	if (memcmp(elf.e_ident, ELFMAG, SELFMAG) || elf.e_ident[EI_CLASS] != ELFCLASS64)
+		return false;
+	for (size_t i = 0; i < elf.e_phnum; i++) {
+		size_t at = elf.e_phoff + i * sizeof part;
+
+		if (elf.e_phoff > bytes || at + sizeof part > bytes)
+			return false;
+		memcpy(&part, file + at, sizeof part);
+		if (part.p_type == PT_INTERP)
+			return true;
+	}
+	return false;
+}
+
+/* Starts the loader, which lists the libraries of a program.  Returns the end of a pipe from which
+ * its list is read, or -1 with the problem. */
+static int start_list(const struct libraries *all, const char *program, pid_t *pid,
+		      struct problem *p)
+{
+	char *system[] = { (char *)all->loader, "--list", (char *)program, NULL };
+	char *own[] = { (char *)all->loader, "--library-path", (char *)all->folder,
+			"--list",	     (char *)program,  NULL },
 	     *nothing[] = { NULL };
 	posix_spawn_file_actions_t actions;
-	int ends[2], result = 0, status;
-	pid_t pid;
-	FILE *list;
+	int ends[2], error;
 
 	if (pipe2(ends, O_CLOEXEC))
 		return problem(p, "cannot make a pipe: %s", strerror(errno));
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
 	posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
-	errno = posix_spawn(&pid, all->loader, &actions, NULL, all->came_along ? own : system,
+	error = posix_spawn(pid, all->loader, &actions, NULL, all->came_along ? own : system,
 			    all->came_along ? nothing : environ);
 	posix_spawn_file_actions_destroy(&actions);
 	close(ends[1]);
-	if (errno) {
-		close(ends[0]);
-		return problem(p, "cannot run %s: %s", all->loader, strerror(errno));
+	if (!error)
+		return ends[0];
+	close(ends[0]);
+	return problem(p, "cannot run %s: %s", all->loader, strerror(error));
+}
+
+/* Adds the libraries that the loader would load for a program. */
+static int add_libraries(struct libraries *all, const char *program, struct problem *p)
+{
+	char line[2 * LIBRARY_PATH + 64];
+	int fd, result = 0, status;
+	pid_t pid;
+	FILE *list;
+
+	fd = start_list(all, program, &pid, p);
+	if (fd < 0)
+		return -1;
+	list = fdopen(fd, "r");
+	if (!list) {
+		result = problem(p, "cannot read the list of libraries: %s", strerror(errno));
+		close(fd);
 	}
-	list = fdopen(ends[0], "r");
 	while (list && !result && fgets(line, sizeof line, list))
 		result = add_library(all, line, p);
 	if (list)
 		fclose(list);
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
+	if (!result && status)
+		result = problem(p, "%s cannot list the libraries of %s, which other hosts need",
+				 all->loader, program);
 	return result;
 }
 
@@ -187,6 +249,7 @@ int bundle_make_of(struct bundle *b, const char *folder, struct problem *p)
 {
 	static struct libraries all;
 	char path[LIBRARY_PATH];
+	size_t at;
 
 	all.folder = folder;
 	all.n = 0;
@@ -196,7 +259,10 @@ int bundle_make_of(struct bundle *b, const char *folder, struct problem *p)
 	for (size_t i = 0; i < ARRAY_LEN(programs); i++) {
 		if (snprintf(path, sizeof path, "%s/%s", folder, programs[i]) >= (int)sizeof path)
 			return problem(p, "the path of vmp's programs is too long");
-		if (put_file(b, programs[i], path, p) || add_libraries(&all, path, p))
+		at = b->bytes + BLOCK;
+		if (put_file(b, programs[i], path, p))
+			return -1;
+		if (needs_loader(b->data + at, b->bytes - at) && add_libraries(&all, path, p))
 			return -1;
 	}
 	for (size_t i = 0; i < all.n; i++)
