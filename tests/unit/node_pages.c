@@ -1,7 +1,9 @@
 /* node_pages.c - which pages a host keeps: for how long against requests, and how many. */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include "dsm/dsm.h"
 #include "tests/unit/unit.h"
@@ -460,6 +462,18 @@ static void test_runs(void)
 	CU_ASSERT_EQUAL(extract_run(gfn + 5, 1), 1);
 }
 
+/* What a new pipe holds; 0: as the kernel makes it. */
+static int pipe_bytes;
+
+int pipe2(int ends[2], int flags)
+{
+	int result = (int)syscall(SYS_pipe2, ends, flags);
+
+	if (!result && pipe_bytes)
+		CU_ASSERT_EQUAL(fcntl(ends[1], F_SETPIPE_SZ, pipe_bytes), pipe_bytes);
+	return result;
+}
+
 /* Pages leave a file that is mapped elsewhere too, with their contents, and come back. */
 static void test_extract(void)
 {
@@ -507,6 +521,16 @@ static void test_extract(void)
 	extract_free(extract);
 }
 
+/* The user's pipes have all that they may have together: a new one is small. */
+static void test_extract_by_a_small_pipe(void)
+{
+	pipe_bytes = 2 * PAGE_BYTES;
+	test_extract();
+	pipe_bytes = PAGE_BYTES;
+	test_extract();
+	pipe_bytes = 0;
+}
+
 static void test_spin(void)
 {
 	static const struct {
@@ -550,6 +574,7 @@ int main(void)
 		{ "which pages are staged", test_batch_choose },
 		{ "pages that follow each other", test_runs },
 		{ "pages leave all processes, and come back", test_extract },
+		{ "and by a small pipe", test_extract_by_a_small_pipe },
 		UNIT_END
 	};
 

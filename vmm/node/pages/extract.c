@@ -13,6 +13,7 @@ struct extract {
 	int fd;
 	uint8_t *ram;
 	int pipe[2];
+	unsigned pipe_pages; /* what the pipe holds, EXTRACT_MOST at most */
 	bool gathers;
 	unsigned n_gathered;
 	gfn_t gathered[EXTRACT_GATHERED]; /* ascending */
@@ -21,12 +22,20 @@ struct extract {
 struct extract *extract_new(int fd, uint8_t *ram)
 {
 	struct extract *extract = malloc(sizeof *extract);
+	int room;
 
 	if (!extract)
 		die("out of memory");
 	*extract = (struct extract){ .fd = fd, .ram = ram };
 	if (pipe2(extract->pipe, O_CLOEXEC | O_NONBLOCK))
 		die("cannot make a pipe: %s", strerror(errno));
+	/* smaller, if the pipes of this user have all that fs.pipe-user-pages-soft allows */
+	room = fcntl(extract->pipe[1], F_GETPIPE_SZ);
+	if (room < PAGE_BYTES)
+		die("cannot learn the size of a pipe: %s", strerror(errno));
+	extract->pipe_pages = (unsigned)room >> PAGE_BITS;
+	if (extract->pipe_pages > EXTRACT_MOST)
+		extract->pipe_pages = EXTRACT_MOST;
 	return extract;
 }
 
@@ -114,22 +123,41 @@ static void empty_pipe(struct extract *extract, uint8_t *contents, size_t bytes)
 	}
 }
 
-/* (TRICKS: splice-then-punch) */
+/* Removes pages that the pipe holds together.  (TRICKS: splice-then-punch) */
+static void take_written(struct extract *extract, const gfn_t *gfn, unsigned count,
+			 uint8_t *contents)
+{
+	for (unsigned i = 0, n; i < count; i += n) {
+		n = extract_run(gfn + i, count - i);
+		fill_pipe(extract, gfn[i], n);
+		punch(extract, gfn[i], n);
+	}
+	empty_pipe(extract, contents, (size_t)count << PAGE_BITS);
+}
+
+static void take_read_only(struct extract *extract, const gfn_t *gfn, unsigned count,
+			   uint8_t *contents)
+{
+	for (unsigned i = 0; contents && i < count; i++)
+		memcpy(contents + at(i), extract->ram + at(gfn[i]), PAGE_BYTES);
+	for (unsigned i = 0, n; i < count; i += n) {
+		n = extract_run(gfn + i, count - i);
+		punch(extract, gfn[i], n);
+	}
+}
+
 void extract_pages(struct extract *extract, const gfn_t *gfn, unsigned count, bool written,
 		   uint8_t *contents)
 {
 	bug_on(count > EXTRACT_MOST);
-	if (!written && contents)
-		for (unsigned i = 0; i < count; i++)
-			memcpy(contents + at(i), extract->ram + at(gfn[i]), PAGE_BYTES);
-	for (unsigned i = 0, n; i < count; i += n) {
-		n = extract_run(gfn + i, count - i);
-		if (written)
-			fill_pipe(extract, gfn[i], n);
-		punch(extract, gfn[i], n);
+	if (!written) {
+		take_read_only(extract, gfn, count, contents);
+		return;
 	}
-	if (written)
-		empty_pipe(extract, contents, (size_t)count << PAGE_BITS);
+	for (unsigned i = 0, n; i < count; i += n) {
+		n = count - i < extract->pipe_pages ? count - i : extract->pipe_pages;
+		take_written(extract, gfn + i, n, contents + at(i));
+	}
 }
 
 /* Writes the contents to the file: the page is new, and a write does not fill it with zeros first,

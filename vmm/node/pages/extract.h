@@ -18,7 +18,7 @@
 #include "base/types.h"
 
 enum {
-	EXTRACT_MOST = 16, /* pages at once: what a pipe holds */
+	EXTRACT_MOST = 16, /* pages at once: what a pipe holds, unless it is a smaller one */
 	EXTRACT_GATHERED = 64,
 };
 
