@@ -26,8 +26,8 @@ $(B)/vmp-image: vmm/cli/image/vmp-image
 	$(Q)mkdir -p $(@D)
 	$(Q)install -m 755 $< $@
 
-$(foreach t,vmp_cli vmp_foreign vmp_habits snapfile checkpoint gdb httpgate httpd webwords \
-	recording rundir,\
+$(foreach t,vmp_cli vmp_foreign vmp_habits vmp_logs snapfile checkpoint gdb httpgate httpd \
+	webwords recording rundir,\
 	$(eval $(call unit-test,$(t),tests/unit/$(t).o $(VMP_OBJECTS),$(VMP_LIBS))))
 $(foreach t,vmp_options vmp_report gdb_rsp gdb_dialogue,\
 	$(eval $(call unit-test,$(t),tests/unit/$(t).o $(VMP_OBJECTS),$(VMP_LIBS))))
