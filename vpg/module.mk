@@ -18,6 +18,7 @@ PEER_OBJECTS := $(patsubst %,vpg/peer/%.o,addresses asking borrow borrowing carr
 	base/confine.o base/log.o base/quantity.o
 PEER_LIBS := -levent_openssl $(PHNX_LIBS)
 $(B)/vpg/%.o: CPPFLAGS += -Iphoenix/include
+$(eval $(call unit-test,vpg_contacts,tests/unit/vpg_contacts.o $(PEER_OBJECTS) phnx.o,$(PEER_LIBS)))
 $(eval $(call program,vmp-peer,vpg/peer/peer.o $(PEER_OBJECTS) phnx.o,$(PEER_LIBS)))
 SHELL_OBJECTS := $(patsubst %,vpg/shell/%.o,builtins completion editor execute group \
 	job_table join line own_terminal pipeline plan pumps rsh signals) $(VPG_WIRE_ALL) base/log.o

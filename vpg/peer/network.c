@@ -295,6 +295,15 @@ void network_each_contact(const char *folder, network_contact each, void *arg)
 	free(text);
 }
 
+static bool has_line(const char *text, const char *line)
+{
+	const char *at = text;
+
+	while ((at = strstr(at, line)) && at != text && at[-1] != '\n')
+		at++;
+	return at;
+}
+
 int network_add_contact(const char *folder, const char *host, unsigned port, const char *ssh_user,
 			bool ssh, struct why *why)
 {
@@ -309,7 +318,11 @@ int network_add_contact(const char *folder, const char *host, unsigned port, con
 	}
 	snprintf(line, sizeof line, "%.253s %u%s%s%.32s\n", host, port, ssh ? " ssh" : "",
 		 ssh_user ? " " : "", ssh_user ? ssh_user : "");
-	if (!error && !strstr(text, line) && strlen(text) + strlen(line) < CONTACTS_ROOM) {
+	if (!error && !has_line(text, line)) {
+		if (strlen(text) + strlen(line) >= CONTACTS_ROOM) {
+			free(text);
+			return why_set(why, "%s/contacts is full: remove a line of it", folder);
+		}
 		strcat(text, line);
 		error = folder_write(folder, "contacts", text, strlen(text));
 	}
