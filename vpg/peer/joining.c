@@ -64,6 +64,14 @@ static int dial_ssh(const char *host, unsigned port, pid_t *ssh)
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
 		return -1;
 	*ssh = fork();
+	if (*ssh < 0) {
+		int error = errno;
+
+		close(pair[0]);
+		close(pair[1]);
+		errno = error;
+		return -1;
+	}
 	if (*ssh == 0) {
 		dup2(pair[1], 0);
 		dup2(pair[1], 1);
