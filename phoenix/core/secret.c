@@ -101,11 +101,12 @@ static int create_secret(const char *path, char *text, size_t room)
 
 static int name_is_good(const char *session, char *text, size_t room)
 {
-	if (*session && strlen(session) < MAX_SESSION && *session != '.' && !strchr(session, '/'))
+	if (*session && strlen(session) < MAX_SESSION && *session != '.' && *session != '-' &&
+	    !strchr(session, '/'))
 		return 0;
 	snprintf(text, room,
-		 "a session's name has 1 to %d characters, no '/', and does not begin with '.'",
-		 MAX_SESSION - 1);
+		 "a session's name has 1 to %d characters, no '/', and does not begin with '.' or "
+		 "'-'", MAX_SESSION - 1);
 	return -1;
 }
 

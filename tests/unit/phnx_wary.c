@@ -163,6 +163,22 @@ static void chosen_secrets_are_dear(void)
 	CU_ASSERT_NOT_EQUAL(memcmp(plain, key, sizeof key), 0);
 }
 
+/* A session's name is that of a file, and a word of command lines. */
+static void names_of_sessions(void)
+{
+	static const char *const bad[] = { "", ".hidden", "a/b", "--help", "-h" };
+	unsigned char key[32];
+	char text[200];
+	bool shared;
+
+	setenv("PHNX_SECRET", "chosen", 1);
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		CU_ASSERT_EQUAL(secret_of_session(bad[i], key, &shared, text, sizeof text),
+				PH_EINVAL);
+	CU_ASSERT_EQUAL(secret_of_session("a-b", key, &shared, text, sizeof text), 0);
+	unsetenv("PHNX_SECRET");
+}
+
 int main(void)
 {
 	static const struct unit_test tests[] = {
@@ -170,6 +186,7 @@ int main(void)
 		UNIT_TEST(plain_comes_from_near_alone),
 		UNIT_TEST(strangers_wait),
 		UNIT_TEST(chosen_secrets_are_dear),
+		UNIT_TEST(names_of_sessions),
 		UNIT_END
 	};
 	char secret[] = "/tmp/phnx-wary-XXXXXX";
