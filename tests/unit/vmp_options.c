@@ -7,7 +7,7 @@
 #include "base/limits.h"
 #include "tests/unit/options_line.h"
 #include "tests/unit/unit.h"
-#include "vmm/cli/options.h"
+#include "vmm/cli/options_private.h"
 #include "vmm/cli/query/status.h"
 #include "vmm/cli/terminal.h"
 
@@ -280,6 +280,14 @@ static void every_help_fits_and_is_whole(void)
 
 		CU_ASSERT(n > 20 && n < sizeof text && text[n - 1] == '\n');
 		CU_ASSERT_EQUAL(options_help(verb, text, 10), n);
+		for (size_t i = 0; i < N_OPTIONS; i++) {
+			const struct option o = options_at(i);
+
+			if (verb == VERB_HELP || !(o.verbs & ON(verb)) || !o.help || !o.value)
+				continue;
+			options_help(verb, text, sizeof text);
+			CU_ASSERT_PTR_NOT_NULL(strstr(text, o.value));
+		}
 	}
 }
 

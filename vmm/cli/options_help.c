@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include "base/log.h"
 
 /* Appends a piece of text, as snprintf does: returns the length even if `out` is too small. */
 static size_t put(char *out, size_t bytes, size_t at, const char *format, ...)
@@ -41,12 +42,14 @@ size_t options_help(enum verb verb, char *out, size_t bytes)
 		 options_verbs[verb].what);
 	for (size_t i = 0; i < N_OPTIONS; i++) {
 		const struct option option = options_at(i);
-		char left[48];
+		char left[128];
+		int n;
 
 		if (!(option.verbs & ON(verb)) || !option.help)
 			continue;
-		snprintf(left, sizeof left, "--%s%s%s", option.name, option.value ? " " : "",
-			 option.value ? option.value : "");
+		n = snprintf(left, sizeof left, "--%s%s%s", option.name, option.value ? " " : "",
+			     option.value ? option.value : "");
+		bug_on(n >= (int)sizeof left);
 		at = put(out, bytes, at,
 			 strlen(left) > 18 ? "  %s\n  %18s  %s\n" : "  %-18s%s  %s\n", left, "",
 			 option.help);
