@@ -15,6 +15,9 @@ static struct node node;
 /* what the daemon last sent to the I/O server, and to whom it last sent a message */
 static struct msg_exec to_iosrv;
 static struct conn *heard;
+/* whom the rest of the daemon has forgotten last, and how often; whether the machine has ended */
+static unsigned forgotten, n_forgotten, closed;
+static bool ended;
 
 /* ---- the rest of the daemon ---- */
 
@@ -35,10 +38,18 @@ void conn_rename(struct conn *conn, const char *name, const struct conn_handler 
 bool debug_stops_all(const struct node *n) { (void)n; return false; }
 bool dispatch_from_client(struct node *n, const struct message *m)
 {
-	clients_on_exec(n, m, m->body);
+	if (m->header.type == MSG_HELLO)
+		clients_on_hello(n, m, m->body);
+	else
+		clients_on_exec(n, m, m->body);
 	return true;
 }
-void freeze_client_gone(struct node *n, unsigned client) { (void)n, (void)client; }
+void freeze_client_gone(struct node *n, unsigned client)
+{
+	(void)n;
+	forgotten = client;
+	n_forgotten++;
+}
 void hosts_forget_client(struct node *n, unsigned client) { (void)n, (void)client; }
 void hosts_tell_client(struct node *n, struct conn *conn) { (void)n, (void)conn; }
 void moves_forget_client(struct node *n, unsigned client) { (void)n, (void)client; }
@@ -47,6 +58,7 @@ void node_check_ready(struct node *n) { (void)n; }
 void node_end(struct node *n, enum end_reason reason, uint32_t status, const char *format, ...)
 {
 	(void)n, (void)reason, (void)status, (void)format;
+	ended = true;
 }
 void node_end_message(struct node *n, const struct msg_machine_end *end, const char *line,
 		      unsigned bytes)
@@ -62,7 +74,12 @@ static int op_send(struct conn *conn, const struct msg_header *header, const voi
 	heard = conn;
 	return 0;
 }
-static const struct conn_ops conn_ops = { .send = op_send };
+static void op_close(struct conn *conn)
+{
+	(void)conn;
+	closed++;
+}
+static const struct conn_ops conn_ops = { .send = op_send, .close = op_close };
 
 /* ---- command lines ---- */
 
@@ -137,12 +154,50 @@ static void frames_that_name_nobody(void)
 	CU_ASSERT(gets_frame((struct msg_exec){ .client = 0 }) == NULL);
 }
 
+static void says_hello(struct conn *conn, enum client_kind kind)
+{
+	const struct msg_hello hello = { .wire_version = wire_version, .role = PEER_CLI,
+					 .index = kind };
+	struct msg_header header = packet_header(MSG_HELLO, VNODE_DAEMON(0), 0, sizeof hello);
+	struct message m = packet_message(&header, &hello);
+
+	m.from = conn->index;
+	conn->handler->on_message(conn, &m);
+}
+
+/* A client that introduces itself twice is refused, and is as gone as one that has left. */
+static void a_second_hello(void)
+{
+	static const enum client_kind kinds[] = { CLIENT_KIND_QUERY, CLIENT_KIND_RUN };
+	struct conn one, two;
+
+	for (unsigned i = 0; i < 2; i++) {
+		comes(&one);
+		node.client[one.index].greeted = false;
+		says_hello(&one, kinds[i]);
+		CU_ASSERT(node.client[one.index].greeted && node.client[one.index].conn == &one);
+		runs_command(&one);
+		n_forgotten = closed = 0;
+		ended = false;
+		says_hello(&one, CLIENT_KIND_QUERY);
+		CU_ASSERT(to_iosrv.kind == AGENT_HANGUP && closed == 1);
+		CU_ASSERT(n_forgotten == 1 && forgotten == one.index);
+		CU_ASSERT_EQUAL(ended, kinds[i] == CLIENT_KIND_RUN);
+		CU_ASSERT_PTR_NULL(node.client[one.index].conn);
+		CU_ASSERT_FALSE(node.client[one.index].greeted || node.client[one.index].execs);
+	}
+	comes(&two);
+	CU_ASSERT_EQUAL(two.index, one.index);
+	goes(&two);
+}
+
 int main(void)
 {
 	static const struct unit_test tests[] = {
 		{ "frames reach their client", frames_reach_their_client },
 		{ "late frames are dropped", late_frames_are_dropped },
 		{ "frames that name nobody", frames_that_name_nobody },
+		{ "a second hello", a_second_hello },
 		UNIT_END
 	};
 

@@ -261,11 +261,30 @@ static void hang_up(struct node *node, unsigned client)
 		net_send(node->net, VNODE_IOSRV, MSG_EXEC, &exec, sizeof exec, NULL, 0);
 }
 
-static void refuse(struct client_slot *slot)
+/* Drops what a client had asked for that is gone, or is refused.  The machine of `vmp run` ends. */
+static void forget_client(struct node *node, unsigned client)
 {
-	struct conn *conn = slot->conn;
+	struct client_slot *slot = &node->client[client];
+	bool was_run = slot->greeted && slot->kind == CLIENT_KIND_RUN;
 
-	slot->conn = NULL;
+	moves_forget_client(node, client);
+	hosts_forget_client(node, client);
+	policy_forget_client(node, client);
+	if (slot->execs)
+		hang_up(node, client);
+	*slot = (struct client_slot){ .life = slot->life };
+	freeze_client_gone(node, client);
+	if (!was_run)
+		return;
+	node_end(node, END_USER, 0, "vmp run is gone");
+	node->end_told = true; /* nobody else needs to be told why */
+}
+
+static void refuse(struct node *node, unsigned client)
+{
+	struct conn *conn = node->client[client].conn;
+
+	forget_client(node, client);
 	conn_close(conn);
 }
 
@@ -282,7 +301,7 @@ void clients_on_hello(struct node *node, const struct message *m, const struct m
 	    hello->index > CLIENT_KIND_QUERY || slot->greeted ||
 	    (hello->index == CLIENT_KIND_RUN && clients_have_run(node))) {
 		log_warn("a command line introduced itself wrongly: refused");
-		refuse(slot);
+		refuse(node, m->from);
 		return;
 	}
 	slot->kind = hello->index;
@@ -316,7 +335,7 @@ static void on_client_message(struct conn *conn, const struct message *m)
 
 	if (m->header.type != MSG_HELLO && !node->client[m->from].greeted) {
 		log_warn("a command line began with %s: refused", wire_type_name(m->header.type));
-		refuse(&node->client[m->from]);
+		refuse(node, m->from);
 	} else {
 		/* the link's check has refused all other messages */
 		bug_on(!dispatch_from_client(node, m));
@@ -339,22 +358,10 @@ static void tell_version(struct node *node, int fd)
 static void on_client_closed(struct conn *conn, int reason)
 {
 	struct node *node = conn_owner(conn);
-	struct client_slot *slot = &node->client[conn_index(conn)];
-	bool was_run = slot->greeted && slot->kind == CLIENT_KIND_RUN;
 
 	if (reason == -EPROTONOSUPPORT)
 		tell_version(node, conn_fd(conn));
-	moves_forget_client(node, conn_index(conn));
-	hosts_forget_client(node, conn_index(conn));
-	policy_forget_client(node, conn_index(conn));
-	if (slot->execs)
-		hang_up(node, conn_index(conn));
-	*slot = (struct client_slot){ .life = slot->life };
-	freeze_client_gone(node, conn_index(conn));
-	if (!was_run)
-		return;
-	node_end(node, END_USER, 0, "vmp run is gone");
-	node->end_told = true; /* nobody else needs to be told why */
+	forget_client(node, conn_index(conn));
 }
 
 static const struct conn_handler client_handler = { LINK_CLIENT_TO_NODE, on_client_message,
