@@ -290,7 +290,7 @@ static void handler(int signal, siginfo_t *info, void *context)
 	begin_stop();
 	if (signal == SIGALRM)
 		direct.engine.timer_armed_ns = UINT64_MAX;
-	direct.fpu = (uint8_t *)r->fpstate;
+	direct_fpu_take((uint8_t *)r->fpstate);
 	if (direct.started)
 		on_stop(v, signal, info, r);
 	else

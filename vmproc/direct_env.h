@@ -71,6 +71,9 @@ void direct_segment_changed(unsigned index, const struct vcpu_segment *s);
 /* FPU and vector registers, in the signal frame or in the processor, from and to the shared
  * memory */
 void direct_fpu_size(void); /* in the first handler: how many bytes they are */
+/* In a handler: they are in this frame.  If a program has locked memory by WRPKRU, which no host
+ * can forbid it, that is undone: the next program in this process could not run. */
+void direct_fpu_take(uint8_t *frame);
 void direct_fpu_out(void);
 void direct_fpu_copy(uint8_t *xsave); /* to any place that is aligned to 64 bytes */
 void direct_fpu_in(void);

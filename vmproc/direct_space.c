@@ -32,6 +32,21 @@ void direct_fpu_size(void)
 	direct.shared->xsave_bytes = bytes < DIRECT_XSAVE_BYTES ? bytes : DIRECT_XSAVE_BYTES;
 }
 
+void direct_fpu_take(uint8_t *frame)
+{
+	const uint64_t pkru = 1 << 9;
+	uint64_t present;
+
+	direct.fpu = frame;
+	if (*(uint32_t *)(frame + SOFTWARE_SIZE_AT) <= XSAVE_LEGACY_BYTES)
+		return; /* there is no such register */
+	__builtin_memcpy(&present, frame + XSAVE_LEGACY_BYTES, sizeof present);
+	if (!(present & pkru))
+		return;
+	present &= ~pkru;
+	__builtin_memcpy(frame + XSAVE_LEGACY_BYTES, &present, sizeof present);
+}
+
 void direct_fpu_copy(uint8_t *xsave)
 {
 	const uint8_t *from = direct.fpu_away ? direct.shared->xsave : direct.fpu;
