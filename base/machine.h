@@ -87,7 +87,7 @@ int machine_set(struct machine *m, const struct machine_row *row, const char *va
  * --WORD VALUE, and a flag as --WORD.  The words are in `w`, except the strings of TEXT and LIST,
  * which are not copied. */
 enum {
-	MACHINE_VALUE = 128, /* the names of all mechanisms fit */
+	MACHINE_VALUE = 160, /* the names of all mechanisms fit */
 	MACHINE_WORDS = 2 * (MACHINE_ROWS + 2 * (MACHINE_LIST_ITEMS - 1)) /* two rows are lists */
 };
 struct machine_words {

@@ -237,6 +237,7 @@ void world_new_daemon(unsigned number, unsigned n_start, uint32_t join, bool res
 	processors_start(node);
 	node->shm = pages_shm(number);
 	memset(node->shm->slot, 0, machine->n_cpus * sizeof node->shm->slot[0]);
+	memset(node->shm->doorbell, 0, sizeof node->shm->doorbell);
 	node->shm->many_hosts = true;
 	node->shm->ram_pages = machine->n_pages;
 	node->ram = at->ram;

@@ -364,7 +364,7 @@ static void test_wrong_words(void)
 
 /* a number that is too long for MACHINE_VALUE */
 #define ZEROS_32 "00000000000000000000000000000000"
-#define ZEROS ZEROS_32 ZEROS_32 ZEROS_32 ZEROS_32
+#define ZEROS ZEROS_32 ZEROS_32 ZEROS_32 ZEROS_32 ZEROS_32
 
 static void test_wrong_lines(void)
 {
