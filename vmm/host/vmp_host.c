@@ -92,27 +92,45 @@ static const char *secret_folder(void)
 		       : "/tmp";
 }
 
+static void forget_secret(void)
+{
+	if (request.secret_file[0])
+		unlink(request.secret_file);
+	request.secret_file[0] = 0;
+}
+
+static void refuse_secret(int error) __attribute__((noreturn));
+static void refuse_secret(int error)
+{
+	char why[MAX_PATH + 128];
+
+	snprintf(why, sizeof why, "it cannot write a file to %s: %s", secret_folder(),
+		 strerror(error));
+	refuse(why);
+}
+
 static void keep_secret(const char *hex)
 {
 	unsigned char secret[64];
 	size_t n = 0;
 	unsigned byte;
-	int fd;
+	int fd, error;
 
 	for (; n < sizeof secret && sscanf(hex + 2 * n, "%2x", &byte) == 1; n++)
 		secret[n] = (unsigned char)byte;
 	snprintf(request.secret_file, sizeof request.secret_file, "%s/vmp-secret.XXXXXX",
 		 secret_folder());
 	fd = mkostemp(request.secret_file, O_CLOEXEC);
-	if (fd < 0 || write(fd, secret, n) != (ssize_t)n || close(fd))
-		refuse("cannot write a file to /tmp");
-}
-
-static void forget_secret(void)
-{
-	if (request.secret_file[0])
-		unlink(request.secret_file);
-	request.secret_file[0] = 0;
+	if (fd < 0) {
+		error = errno;
+		request.secret_file[0] = 0;
+		refuse_secret(error);
+	}
+	if (write(fd, secret, n) == (ssize_t)n && !close(fd))
+		return;
+	error = errno;
+	forget_secret();
+	refuse_secret(error);
 }
 
 static void add_argument(const char *text)
