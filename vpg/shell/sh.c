@@ -186,6 +186,16 @@ static const struct verb {
 	int (*function)(struct executor *, int argc, char **argv);
 } verbs[] = { { "sh", shell }, { "@", at }, { "rsh", rsh }, { "cp", copy } };
 
+static bool asks_for_help(const char *word)
+{
+	return !strcmp(word, "--help") || !strcmp(word, "-h");
+}
+
+static int help(void)
+{
+	return fputs(usage, stdout) < 0 || fflush(stdout) ? EXIT_VMP_FAILURE : 0;
+}
+
 int main(int argc, char **argv)
 {
 	const char *slash = argc ? strrchr(argv[0], '/') : NULL;
@@ -193,15 +203,17 @@ int main(int argc, char **argv)
 
 	log_open("vmp", 2, LOG_WARN);
 	if (argc && !strcmp(slash ? slash + 1 : argv[0], "vmp-rsh")) {
+		if (argc > 1 && asks_for_help(argv[1]))
+			return help();
 		execute_prepare(&x);
 		return rsh(&x, argc, argv);
 	}
-	if (argc > 2 && (!strcmp(argv[2], "--help") || !strcmp(argv[2], "-h")))
-		return fputs(usage, stdout) < 0 || fflush(stdout) ? EXIT_VMP_FAILURE : 0;
+	if ((argc > 1 && asks_for_help(argv[1])) || (argc > 2 && asks_for_help(argv[2])))
+		return help();
 	for (size_t i = 0; argc > 1 && i < sizeof verbs / sizeof *verbs; i++)
 		if (!strcmp(argv[1], verbs[i].word)) {
 			execute_prepare(&x);
 			return verbs[i].function(&x, argc - 1, argv + 1);
 		}
-	return wrong("what shall I do?", "");
+	return wrong("vmp-sh needs one of sh, @, rsh and cp", "");
 }
