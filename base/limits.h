@@ -23,7 +23,6 @@ enum {
 	/* pages, or runs of pages, that one virtual CPU may pin at once */
 	PINS_PER_CPU = 4,
 	EXIT_VMP_FAILURE = 125,	   /* exit status: vmp itself failed, or the machine died */
-	DEATH_NOTICE_MS = 5000,	   /* the machine ends within this time after a part has died */
 };
 
 #endif

@@ -67,7 +67,8 @@ void machine_defaults(struct machine *m)
 			*(uint32_t *)field_of(m, &machine_rows[i]) = machine_rows[i].start;
 }
 
-const struct machine_row *machine_find(const char *word, size_t bytes, unsigned readers)
+/* Returns the row of a word of `bytes` bytes that one of `readers` receives, or NULL. */
+static const struct machine_row *find_row(const char *word, size_t bytes, unsigned readers)
 {
 	for (unsigned i = 0; i < MACHINE_ROWS; i++)
 		if (machine_rows[i].readers & readers && strlen(machine_rows[i].word) == bytes &&
@@ -312,7 +313,7 @@ int machine_take_words(struct machine *m, unsigned readers, int *argc, char **ar
 
 	for (int i = 0; i < *argc; i++) {
 		const char *word = i && !strncmp(argv[i], "--", 2) ? argv[i] + 2 : "";
-		const struct machine_row *row = machine_find(word, strlen(word), readers);
+		const struct machine_row *row = find_row(word, strlen(word), readers);
 		bool flag = row && row->kind == MACHINE_IS_FLAG;
 
 		if (!row) {
@@ -356,7 +357,7 @@ int machine_read_line(struct machine *m, unsigned readers, const char *line, siz
 {
 	const char *space = memchr(line, ' ', bytes);
 	const struct machine_row *row = space
-		? machine_find(line, (size_t)(space - line), readers) : NULL;
+		? find_row(line, (size_t)(space - line), readers) : NULL;
 	size_t n = row ? bytes - (size_t)(space + 1 - line) : 0;
 	char value[MACHINE_VALUE];
 
@@ -371,4 +372,3 @@ int machine_read_line(struct machine *m, unsigned readers, const char *line, siz
 	return machine_set(m, row, value, why, why_bytes);
 }
 
-const char *machine_engine_name(enum engine engine) { return engine_names[engine]; }

@@ -74,9 +74,6 @@ extern const struct machine_row machine_rows[MACHINE_ROWS];
 
 void machine_defaults(struct machine *m);
 
-/* Return the row of a word of `bytes` bytes that one of `readers` receives; NULL: there is none. */
-const struct machine_row *machine_find(const char *word, size_t bytes, unsigned readers);
-
 /* Set a field from what a user or a program wrote; a FLAG is set by NULL or "1".  Returns 0, or
  * -EINVAL with the reason, which begins with "--WORD VALUE: ".  The string of a TEXT or LIST must
  * outlive `m`. */
@@ -113,7 +110,6 @@ int machine_read_line(struct machine *m, unsigned readers, const char *line, siz
 /* Writes the names of a set, as "runs,hold"; returns bytes as snprintf() does. */
 size_t machine_set_names(const char *const *names, uint32_t set, char *text, size_t bytes);
 
-const char *machine_engine_name(enum engine engine);
 extern const char *const mechanism_names[]; /* of enum mechanism, NULL-terminated */
 extern const char *const policy_names[]; /* of enum policy (wire.h), NULL-terminated */
 

@@ -391,8 +391,6 @@ static void test_wrong_lines(void)
 /* Each name is one of its enum's. */
 static void test_names(void)
 {
-	CU_ASSERT_STRING_EQUAL(machine_engine_name(ENGINE_DIRECT), "direct");
-	CU_ASSERT_STRING_EQUAL(machine_engine_name(ENGINE_PTRACE), "ptrace");
 	CU_ASSERT_STRING_EQUAL(policy_names[POLICY_FIXED], "fixed");
 	CU_ASSERT_STRING_EQUAL(policy_names[POLICY_SPREAD], "spread");
 	CU_ASSERT_STRING_EQUAL(policy_names[POLICY_CONCENTRATE], "concentrate");

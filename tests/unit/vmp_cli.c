@@ -38,7 +38,6 @@ static void write_sample(const char *path)
 	initramfs_start(&archive, fd);
 	initramfs_add_bytes(&archive, "/vmp/command", 0644, "ls\0-l\0", 6);
 	initramfs_add_tree(&archive, "/share", at("tree"));
-	initramfs_add_link(&archive, "/lib/x", "y");
 	CU_ASSERT_EQUAL(initramfs_finish(&archive), 0);
 	CU_ASSERT_EQUAL((uint64_t)lseek(fd, 0, SEEK_END), archive.bytes);
 	close(fd);
@@ -54,8 +53,7 @@ static void cpio_reads_what_we_write(void)
 	      "tree/deep/empty");
 	write_sample(at("sample.cpio"));
 	shell("mkdir out && cd out && cpio --quiet -idm <../sample.cpio");
-	shell("diff -r --exclude=pipe tree out/share && [ -x out/share/odd ] && [ $(readlink "
-	      "out/lib/x) = y ]");
+	shell("diff -r --exclude=pipe tree out/share && [ -x out/share/odd ]");
 	shell("[ -p out/share/pipe ] && [ out/share/odd -ef out/share/deep/again ]");
 	shell("cd tree && find . -type f -exec sh -c 'for f; do "
 	      "[ $(stat -c %%Y $f) = $(stat -c %%Y ../out/share/$f) ] || exit 1; done' - {} +");

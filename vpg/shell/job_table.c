@@ -43,7 +43,7 @@ struct job *job_add(pid_t pid, const char *text)
 	return NULL;
 }
 
-void job_remove(struct job *j)
+static void remove_job(struct job *j)
 {
 	*j = (struct job){ 0 };
 }
@@ -113,7 +113,7 @@ void jobs_print(bool all)
 		if (all || j->done)
 			print_one(j);
 		if (j->done)
-			job_remove(j);
+			remove_job(j);
 		j = job_next(number);
 	}
 	fflush(stdout);
@@ -152,7 +152,7 @@ static int status_after(struct job *j)
 	int status = j->done ? j->status : j->stopped ? STOPPED_STATUS : INTERRUPTED_STATUS;
 
 	if (j->done)
-		job_remove(j);
+		remove_job(j);
 	return status;
 }
 

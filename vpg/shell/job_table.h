@@ -20,7 +20,6 @@ struct job {
 
 /* Adds a job.  Returns NULL if there are too many. */
 struct job *job_add(pid_t pid, const char *text);
-void job_remove(struct job *j);
 /* Returns the job that the word %N names.  With NULL: the job that was stopped or started last; if
  * it is gone, the one with the highest number.  Returns NULL if there is none. */
 struct job *job_find(const char *word);

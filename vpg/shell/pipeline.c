@@ -19,7 +19,8 @@ enum { NOT_FOUND = 127, CANNOT_RUN = 126, WORDS_ROOM = VPG_FRAME_MAX - (8 << 10)
 
 /* ---- the daemon ---- */
 
-int pipeline_connect(struct executor *x)
+/* Connects to the daemon, if that was not done yet.  Returns 0, or -1 with one line. */
+static int connect_daemon(struct executor *x)
 {
 	struct why why;
 
@@ -35,7 +36,7 @@ int pipeline_peers(struct executor *x, struct group *g)
 	union vpg_any m;
 	int type = -1;
 
-	if (pipeline_connect(x))
+	if (connect_daemon(x))
 		return -1;
 	if (!daemon_socket_send(&x->daemon, VPG_ASK_CONNECTED, &question))
 		while ((type = daemon_socket_next(&x->daemon, &m, true)) > 0 && type != VPG_DONE)
@@ -354,7 +355,7 @@ static int run_plan(struct pipeline *p)
 {
 	int error;
 
-	if (needs_daemon(&p->plan) && pipeline_connect(p->x))
+	if (needs_daemon(&p->plan) && connect_daemon(p->x))
 		return EXIT_VMP_FAILURE;
 	if (getrandom(&p->job, sizeof p->job, 0) != sizeof p->job || join_make(p))
 		return EXIT_VMP_FAILURE;

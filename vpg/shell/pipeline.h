@@ -7,8 +7,6 @@
 
 /* Runs the stages from `first` on, up to but not including `end`.  Returns the status. */
 int pipeline_run(struct executor *x, const struct line *l, size_t first, size_t end);
-/* Connects to the daemon, if that was not done yet.  Returns 0, or -1 with one line. */
-int pipeline_connect(struct executor *x);
 /* Adds the peers that are connected, this one included.  Returns 0, or -1 with one line. */
 int pipeline_peers(struct executor *x, struct group *g);
 

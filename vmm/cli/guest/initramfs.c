@@ -169,11 +169,6 @@ static void add_link(struct initramfs *archive, const char *path, const char *ta
 	pad(archive);
 }
 
-void initramfs_add_link(struct initramfs *archive, const char *path, const char *target)
-{
-	add_link(archive, path, target, 0);
-}
-
 /* Copies exactly as many bytes as the header says; a file that has become shorter is filled up with
  * zeros. */
 static void copy_contents(struct initramfs *archive, int fd, uint64_t bytes)

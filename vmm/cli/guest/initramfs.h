@@ -57,7 +57,6 @@ void initramfs_start(struct initramfs *archive, int fd);
 void initramfs_add_folder(struct initramfs *archive, const char *path, mode_t mode);
 void initramfs_add_bytes(struct initramfs *archive, const char *path, mode_t mode,
 			 const void *bytes, size_t n);
-void initramfs_add_link(struct initramfs *archive, const char *path, const char *target);
 /* Adds a regular file of the host.  A file that shrinks meanwhile is filled up with zeros, one that
  * grows is cut off. */
 void initramfs_add_file(struct initramfs *archive, const char *path, const char *host_path);

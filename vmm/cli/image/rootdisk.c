@@ -19,7 +19,8 @@
 
 enum { MAGIC_AT = 56, MAGIC = 0xef53, LABEL_AT = 120, LABEL_BYTES = 16 };
 
-bool rootdisk_is_ext(const uint8_t block[SUPERBLOCK_BYTES], char label[17])
+/* Returns whether this is the superblock of ext2, ext3 or ext4; its name is in `label`. */
+static bool is_ext(const uint8_t block[SUPERBLOCK_BYTES], char label[17])
 {
 	memcpy(label, block + LABEL_AT, LABEL_BYTES);
 	label[LABEL_BYTES] = 0;
@@ -37,7 +38,7 @@ static bool is_image(const char *path, size_t n, char label[17])
 	if (snprintf(name, sizeof name, "%.*s", (int)n, path) < (int)sizeof name)
 		fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd >= 0 && pread(fd, block, sizeof block, SUPERBLOCK_AT) == sizeof block)
-		found = rootdisk_is_ext(block, label);
+		found = is_ext(block, label);
 	if (fd >= 0)
 		close(fd);
 	return found;

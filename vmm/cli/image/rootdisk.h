@@ -11,9 +11,6 @@
 
 enum { SUPERBLOCK_AT = 1024, SUPERBLOCK_BYTES = 1024 };
 
-/* Returns whether this is the superblock of ext2, ext3 or ext4; its name is in `label`.  Pure. */
-bool rootdisk_is_ext(const uint8_t block[SUPERBLOCK_BYTES], char label[17]);
-
 /* Makes the root that `o` names one of its disks, and says which in o->root_device; a folder or an
  * archive becomes an image that is forgotten when this process ends.  A root that boots has a
  * network, unless --net says otherwise.  Returns 0, or -1 with the problem. */

@@ -6,13 +6,12 @@
  * reader has room (vmm/cli/streams.h).  When the connection is lost, the guest's agent hangs the
  * command up.
  */
-#include "vmm/cli/query/exec.h"
-
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "base/agent_abi.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "vmm/cli/query/query_private.h"
@@ -36,7 +35,9 @@ static struct exec {
 
 static void put_string(FILE *to, const char *text) { fwrite(text, 1, strlen(text) + 1, to); }
 
-char *exec_spec(const struct options *o, const char *term, size_t *bytes)
+/* What shall run, as base/agent_abi.h says; `term`: the terminal's kind, or NULL.  The caller frees
+ * it. */
+static char *make_spec(const struct options *o, const char *term, size_t *bytes)
 {
 	char *text = NULL, count[16], variable[80];
 	FILE *to = open_memstream(&text, bytes);
@@ -238,7 +239,7 @@ void exec_start(struct query *q)
 
 	exec = (struct exec){ .q = q, .token = (uint32_t)getpid(), .room = AGENT_IN_WINDOW,
 			      .in = { .fd = 0, .wire = &wire } };
-	exec.spec = exec_spec(q->o, getenv("TERM"), &exec.spec_bytes);
+	exec.spec = make_spec(q->o, getenv("TERM"), &exec.spec_bytes);
 	event_free(q->limit);
 	q->limit = evtimer_new(q->base, on_no_answer, q);
 	if (!q->limit || event_add(q->limit, &limit))

@@ -181,8 +181,10 @@ static int close_query(struct query *q)
 	return q->status;
 }
 
-int query_ask(const struct options *o, uint32_t kind, void (*start)(struct query *),
-	      void (*print)(struct query *))
+/* Carries out a command that asks a machine: connects to it, calls start(), and loops until
+ * query_end(); then, if all went well, print(), which may be NULL.  Returns the exit status. */
+static int ask(const struct options *o, uint32_t kind, void (*start)(struct query *),
+	       void (*print)(struct query *))
 {
 	static struct query q;
 
@@ -200,7 +202,7 @@ int query_ask(const struct options *o, uint32_t kind, void (*start)(struct query
 
 int query_console(const struct options *o)
 {
-	return query_ask(o, CLIENT_CONSOLE, console_start, NULL);
+	return ask(o, CLIENT_CONSOLE, console_start, NULL);
 }
 
 /* A terminal inside needs one outside. */
@@ -211,27 +213,27 @@ int query_exec(const struct options *o)
 			  "command has three streams");
 		return EXIT_VMP_FAILURE;
 	}
-	return query_ask(o, CLIENT_QUERY, exec_start, NULL);
+	return ask(o, CLIENT_QUERY, exec_start, NULL);
 }
 
 int query_regs(const struct options *o)
 {
-	return query_ask(o, CLIENT_QUERY, dumps_start_regs, dumps_print_regs);
+	return ask(o, CLIENT_QUERY, dumps_start_regs, dumps_print_regs);
 }
 
 int query_pages(const struct options *o)
 {
-	return query_ask(o, CLIENT_QUERY, dumps_start_pages, dumps_print_pages);
+	return ask(o, CLIENT_QUERY, dumps_start_pages, dumps_print_pages);
 }
 
 int query_status(const struct options *o)
 {
-	return query_ask(o, CLIENT_QUERY, look_start_status, look_print_status);
+	return ask(o, CLIENT_QUERY, look_start_status, look_print_status);
 }
 
 int query_top(const struct options *o)
 {
-	return query_ask(o, CLIENT_QUERY, look_start_top, NULL);
+	return ask(o, CLIENT_QUERY, look_start_top, NULL);
 }
 
 /* Waits until the machine's process has ended, so that its name and its disk are free. */
@@ -246,7 +248,7 @@ static void wait_until_gone(struct query *q)
 
 static int take_down(const struct options *o)
 {
-	return query_ask(o, CLIENT_QUERY, change_start_down, wait_until_gone);
+	return ask(o, CLIENT_QUERY, change_start_down, wait_until_gone);
 }
 
 /* Ends each machine that runs now.  A machine that ends by itself meanwhile is no error.  If one
@@ -275,15 +277,15 @@ int query_down(const struct options *o) { return o->all ? take_all_down(o) : tak
 
 int query_cpu_move(const struct options *o)
 {
-	return query_ask(o, CLIENT_QUERY, change_start_move, NULL);
+	return ask(o, CLIENT_QUERY, change_start_move, NULL);
 }
 
 int query_host(const struct options *o)
 {
-	return query_ask(o, CLIENT_QUERY, change_start_host, NULL);
+	return ask(o, CLIENT_QUERY, change_start_host, NULL);
 }
 
 int query_policy(const struct options *o)
 {
-	return query_ask(o, CLIENT_QUERY, change_start_policy, NULL);
+	return ask(o, CLIENT_QUERY, change_start_policy, NULL);
 }

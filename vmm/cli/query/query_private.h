@@ -53,11 +53,6 @@ struct query {
 	bool progress_shown; /* host add, host remove */
 };
 
-/* query.c: carries out a command that asks a machine: connects to it, calls start(), and loops
- * until query_end(); then, if all went well, print(), which may be NULL.  Returns the exit
- * status. */
-int query_ask(const struct options *o, uint32_t kind, void (*start)(struct query *),
-	      void (*print)(struct query *));
 /* Ends the command; the first call counts.  `line` is the error, or "". */
 void query_end(struct query *q, int status, const char *line);
 

@@ -386,11 +386,6 @@ static void on_node_done(struct node *node, unsigned of, uint32_t result)
 		finish(node);
 }
 
-bool freeze_active(const struct node *node)
-{
-	return node->freeze->active;
-}
-
 bool freeze_holds(const struct node *node)
 {
 	return node->freeze->frozen;

@@ -29,8 +29,6 @@
 void freeze_start(struct node *node);
 /* Returns whether the CPUs of this host stand still, or are about to. */
 bool freeze_holds(const struct node *node);
-/* Returns whether a snapshot is being made, or the copy of this host's part still exists. */
-bool freeze_active(const struct node *node);
 
 /* Node 0: begins a snapshot for client `number`.  `seq` is the client's request number, with its
  * slot. */

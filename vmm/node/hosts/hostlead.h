@@ -54,8 +54,6 @@ struct hosts {
 static inline uint32_t bit_of(unsigned host) { return 1u << host; }
 
 /* ---- hosts.c ---- */
-void hosts_tell(struct node *node, unsigned to, enum host_op op, const void *payload,
-		uint32_t bytes);
 void hosts_tell_all(struct node *node, uint32_t hosts, enum host_op op, const void *payload,
 		    uint32_t bytes);
 void hosts_tell_news(struct node *node, uint32_t to);
@@ -65,7 +63,6 @@ void hosts_tell_owner(struct node *node, enum host_op op, int error);
 void hosts_see_who_stays(struct node *node, unsigned first);
 /* Moves homes as ordered; then, if a host is removed, its pages. */
 void hosts_move_homes(struct node *node, const struct home_order *orders, unsigned n);
-unsigned hosts_ms_since(const struct node *node);
 /* Ends the change with an error: the machine is as before. */
 void hosts_fail(struct node *node, int error, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));

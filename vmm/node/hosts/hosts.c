@@ -25,8 +25,8 @@ static const char *const stage_texts[] = {
 
 /* ---- messages ---- */
 
-void hosts_tell(struct node *node, unsigned to, enum host_op op, const void *payload,
-		uint32_t bytes)
+static void tell(struct node *node, unsigned to, enum host_op op, const void *payload,
+		 uint32_t bytes)
 {
 	struct hosts *h = node->hosts_state;
 	struct msg_host body = { .host = h->host,
@@ -43,7 +43,7 @@ void hosts_tell_all(struct node *node, uint32_t hosts, enum host_op op, const vo
 {
 	for (unsigned host = 0; host < MAX_NODES; host++)
 		if (hosts & bit_of(host))
-			hosts_tell(node, host, op, payload, bytes);
+			tell(node, host, op, payload, bytes);
 }
 
 void hosts_see_who_stays(struct node *node, unsigned first)
@@ -151,7 +151,7 @@ void hosts_fail(struct node *node, int error, const char *format, ...)
 	done(node, error, line);
 }
 
-unsigned hosts_ms_since(const struct node *node)
+static unsigned ms_since(const struct node *node)
 {
 	return (unsigned)((node_now_ns(node) - node->hosts_state->since_ns) / 1000000);
 }
@@ -202,14 +202,14 @@ static void homes_are_moved(struct node *node)
 	if (!h->comes) {
 		h->stage = STAGE_PAGES;
 		h->pages_left = 0;
-		hosts_tell(node, h->host, HOST_LEAVE, NULL, 0);
+		tell(node, h->host, HOST_LEAVE, NULL, 0);
 		return;
 	}
 	h->came++;
 	hosts_tell_clients(node);
 	snprintf(line, sizeof line,
 		 "host %u is there after %u ms, with %u of the %u intervals of page homes", h->host,
-		 hosts_ms_since(node), h->homes_moved, DSM_INTERVALS);
+		 ms_since(node), h->homes_moved, DSM_INTERVALS);
 	done(node, 0, line);
 	policy_host_came(node);
 }
@@ -234,7 +234,7 @@ static void on_ended(struct node *node, unsigned host, const char *how, unsigned
 		h->went++;
 		hosts_tell_clients(node);
 		snprintf(line, sizeof line, "host %u is gone after %u ms", host,
-			 hosts_ms_since(node));
+			 ms_since(node));
 		done(node, 0, line);
 	}
 }
@@ -383,7 +383,7 @@ static void on_owner(struct node *node, const struct msg_host *body, const char 
 		node->outside->dial(node, body->host, line, bytes);
 	} else if (body->op == HOST_RETIRED && h->stage == STAGE_RETIRE) {
 		h->stage = STAGE_END;
-		hosts_tell(node, h->host, HOST_END, NULL, 0);
+		tell(node, h->host, HOST_END, NULL, 0);
 	}
 }
 

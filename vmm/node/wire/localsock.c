@@ -11,7 +11,8 @@
 
 enum { LISTEN_BACKLOG = 64 };
 
-int localsock_address(struct sockaddr_un *address, const char *dir, const char *name)
+/* Returns 0 or -ENAMETOOLONG. */
+static int make_address(struct sockaddr_un *address, const char *dir, const char *name)
 {
 	size_t room = sizeof address->sun_path;
 
@@ -26,9 +27,9 @@ int localsock_listen(const char *dir, const char *name, char *path, size_t path_
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	mode_t mask = umask(0077);
 
-	if (!localsock_address(&address, dir, name))
+	if (!make_address(&address, dir, name))
 		unlink(address.sun_path); /* left by a daemon that was killed */
-	if (fd < 0 || localsock_address(&address, dir, name) ||
+	if (fd < 0 || make_address(&address, dir, name) ||
 	    bind(fd, (struct sockaddr *)&address, sizeof address) || listen(fd, LISTEN_BACKLOG))
 		die("cannot listen on %s/%s: %s", dir, name, strerror(errno));
 	umask(mask);

@@ -6,8 +6,6 @@
 #include <sys/un.h>
 #include "base/types.h"
 
-/* Returns 0 or -ENAMETOOLONG. */
-int localsock_address(struct sockaddr_un *address, const char *dir, const char *name);
 /* Returns a listening SOCK_SEQPACKET socket DIR/NAME for the owner alone, or dies.  `path` gets its
  * full name. */
 int localsock_listen(const char *dir, const char *name, char *path, size_t path_bytes);
