@@ -6,6 +6,7 @@
 #include <sys/ioctl.h>
 #include <termios.h>
 #include <unistd.h>
+#include "vmm/cli/client.h"
 
 static struct termios saved;
 static volatile sig_atomic_t is_raw;
@@ -78,4 +79,13 @@ void terminal_size(uint32_t *columns, uint32_t *rows)
 		size = (struct winsize){ 0 };
 	*columns = size.ws_col;
 	*rows = size.ws_row;
+}
+
+void terminal_send_size(struct client *client)
+{
+	struct msg_console_size size = { 0 };
+
+	terminal_size(&size.columns, &size.rows);
+	if (size.columns)
+		client_send(client, MSG_CONSOLE_SIZE, VNODE_IOSRV, &size, sizeof size, NULL, 0);
 }

@@ -21,5 +21,8 @@ bool terminal_raw(void);
 void terminal_restore(void);
 /* Sets columns and rows of the window; 0 if unknown. */
 void terminal_size(uint32_t *columns, uint32_t *rows);
+struct client;
+/* Tells the guest's console the size of the window, if it is known. */
+void terminal_send_size(struct client *client);
 
 #endif

@@ -13,12 +13,9 @@
 static void on_window_changed(evutil_socket_t fd, short events, void *context)
 {
 	struct query *q = context;
-	struct msg_console_size size = { 0 };
 
 	(void)fd, (void)events;
-	terminal_size(&size.columns, &size.rows);
-	if (size.columns)
-		client_send(&q->client, MSG_CONSOLE_SIZE, VNODE_IOSRV, &size, sizeof size, NULL, 0);
+	terminal_send_size(&q->client);
 }
 
 static void on_typed(evutil_socket_t fd, short events, void *context)

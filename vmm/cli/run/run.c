@@ -140,12 +140,9 @@ static void on_child(void *context)
 static void on_window_changed(void *context)
 {
 	struct run *run = context;
-	struct msg_console_size size = { 0 };
 
-	terminal_size(&size.columns, &size.rows);
-	if (run->connected && size.columns)
-		client_send(&run->client, MSG_CONSOLE_SIZE, VNODE_IOSRV, &size, sizeof size, NULL,
-			    0);
+	if (run->connected)
+		terminal_send_size(&run->client);
 }
 
 static void on_timeout(void *context)

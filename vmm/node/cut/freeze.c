@@ -69,7 +69,7 @@ static void send_step_to_all(struct node *node, enum snapshot_step step, uint32_
 			send_step(node, peer, step, result);
 }
 
-static void send_to_child(struct node *node, struct child *child, enum msg_type type,
+void freeze_send_to_child(struct node *node, struct child *child, enum msg_type type,
 			  const void *body, uint32_t body_bytes, const void *payload,
 			  uint32_t payload_bytes)
 {
@@ -86,8 +86,8 @@ static void tell_monitors(struct node *node, enum snapshot_step step)
 
 	for (unsigned cpu = 0; cpu < node->o.machine.cpus; cpu++)
 		if (node_has_cpu(node, cpu)) {
-			send_to_child(node, &node->monitor[cpu], MSG_SNAPSHOT, &body, sizeof body,
-				      NULL, 0);
+			freeze_send_to_child(node, &node->monitor[cpu], MSG_SNAPSHOT, &body,
+					     sizeof body, NULL, 0);
 			hostshm_post(node->shm, cpu, POST_MESSAGE);
 		}
 }
@@ -96,7 +96,7 @@ static void tell_iosrv(struct node *node, enum snapshot_step step, uint32_t resu
 {
 	struct msg_snapshot body = { .step = step, .result = result };
 
-	send_to_child(node, &node->iosrv, MSG_SNAPSHOT, &body, sizeof body, NULL, 0);
+	freeze_send_to_child(node, &node->iosrv, MSG_SNAPSHOT, &body, sizeof body, NULL, 0);
 }
 
 /* ---- the cut ---- */
@@ -509,7 +509,8 @@ void freeze_on_client_pull(struct node *node, const struct message *m,
 	if (node->freeze->leader.client != (int)m->from)
 		log_warn("a command line pulls a snapshot that it does not save: dropped");
 	else if (pull.of == SNAPSHOT_OF_IOSRV)
-		send_to_child(node, &node->iosrv, MSG_SNAPSHOT_PULL, &pull, sizeof pull, NULL, 0);
+		freeze_send_to_child(node, &node->iosrv, MSG_SNAPSHOT_PULL, &pull, sizeof pull,
+				     NULL, 0);
 	else if (node_has_host(node, pull.of))
 		net_send(node->net, VNODE_DAEMON(pull.of), MSG_SNAPSHOT_PULL, &pull, sizeof pull,
 			 NULL, 0);

@@ -38,6 +38,11 @@ bool freeze_is_led(const struct node *node);
 /* Sends an item to the client of that request. */
 void freeze_answer(struct node *node, uint32_t seq, enum snapshot_kind kind, uint32_t index,
 		   const void *data, uint32_t bytes);
+/* Sends a message to a monitor of this host, or to the I/O server.  The machine ends if it does not
+ * take its messages. */
+void freeze_send_to_child(struct node *node, struct child *child, enum msg_type type,
+			  const void *body, uint32_t body_bytes, const void *payload,
+			  uint32_t payload_bytes);
 void freeze_client_gone(struct node *node, unsigned number);
 
 /* Node 0, --restore: all hosts have started with what was loaded. */

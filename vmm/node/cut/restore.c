@@ -7,7 +7,7 @@
 #include <unistd.h>
 #include "base/faultpoint.h"
 #include "base/log.h"
-#include "vmm/node/wire/conn.h"
+#include "vmm/node/cut/freeze.h"
 #include "vmm/shared/ram.h"
 
 /* Makes a link to this daemon's memory in the run folder.  Without it, pages come as items. */
@@ -70,15 +70,10 @@ void restore_on_sync(struct node *node)
 	net_send(node->net, VNODE_DAEMON(0), MSG_SNAPSHOT, &taken, sizeof taken, NULL, 0);
 }
 
-static void send_to_child(struct node *node, struct child *child,
-			  const struct msg_snapshot_item *item, const void *data, uint32_t bytes)
+static void send_item(struct node *node, struct child *child, const struct msg_snapshot_item *item,
+		      const void *data, uint32_t bytes)
 {
-	struct msg_header header = packet_header(MSG_SNAPSHOT_ITEM, 0, node->o.node,
-						 sizeof *item + bytes);
-
-	if (child->conn &&
-	    conn_send(child->conn, &header, item, sizeof *item, data, bytes) == -ENOBUFS)
-		node_end(node, END_FAILURE, 0, "the %s does not take its messages", child->name);
+	freeze_send_to_child(node, child, MSG_SNAPSHOT_ITEM, item, sizeof *item, data, bytes);
 }
 
 void restore_perhaps_die(const struct node *node, unsigned step)
@@ -104,7 +99,7 @@ static void load_cpu(struct node *node, const struct msg_snapshot_item *item, co
 		log_error("the state of CPU %u, which is not here", item->index);
 		return;
 	}
-	send_to_child(node, &node->monitor[item->index], item, data, bytes);
+	send_item(node, &node->monitor[item->index], item, data, bytes);
 	hostshm_post(node->shm, item->index, POST_MESSAGE);
 }
 
@@ -139,7 +134,7 @@ void restore_item(struct node *node, const struct msg_snapshot_item *item, const
 	vnode_t to = place_of(node, item);
 
 	if (to == VNODE_IOSRV)
-		send_to_child(node, &node->iosrv, item, data, bytes);
+		send_item(node, &node->iosrv, item, data, bytes);
 	else
 		net_send(node->net, to, MSG_SNAPSHOT_ITEM, item, sizeof *item, data, bytes);
 }
