@@ -56,6 +56,14 @@ void console_drain(int tty);
  * of the console's session. */
 int console_run_shell(const struct winsize *window, const struct user *user);
 
+/* guest_disks.c */
+/* Takes the last line off a table as /proc/mounts has it, of *bytes bytes; its words have no
+ * escapes any more.  Returns false if there is none.  Pure. */
+bool disks_take_last(char *table, size_t *bytes, char **device, char **where);
+/* Unmounts what lies on disks, so that their file systems are clean; processes that keep one busy
+ * are killed first. */
+void disks_leave(void);
+
 /* root.c */
 /* The disk that is the root; `boots`: its own init takes over. */
 struct root { const char *device; bool boots; };

@@ -598,28 +598,6 @@ static int run_command(char **argv, const struct streams *s, const struct user *
 
 /* ---- The end ---- */
 
-/* Unmounts what lies on disks, so that their file systems are clean; processes that keep one busy
- * are killed first. */
-static void leave_disks(void)
-{
-	FILE *table = fopen("/proc/mounts", "re");
-	char device[256], where[256];
-	bool killed = false;
-
-	sync();
-	while (table && fscanf(table, "%255s %255s %*[^\n]", device, where) == 2) {
-		if (strncmp(device, "/dev/", 5) || umount(where) == 0)
-			continue;
-		if (!killed)
-			kill(-1, SIGKILL);
-		killed = true;
-		for (int tries = 0; umount(where) < 0 && errno == EBUSY && tries < 50; tries++)
-			usleep(20000);
-	}
-	if (table)
-		fclose(table);
-}
-
 static void send_kernel_log(int line)
 {
 	static char log[1 << 18];
@@ -635,7 +613,7 @@ __attribute__((noreturn)) static void end_machine(int status, int line)
 {
 	int fd = open("/dev/vmp-exit", O_WRONLY | O_CLOEXEC);
 
-	leave_disks();
+	disks_leave();
 	fflush(NULL);
 	if (fd >= 0) {
 		console_drain(STDOUT_FILENO);

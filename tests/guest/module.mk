@@ -27,3 +27,6 @@ build/tests/machine/%: tests/machine/%.c
 	@echo "  CC    $@"
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -o $@ $< -lm
+
+# The guest's first process, as far as it is pure.
+$(eval $(call unit-test,guest_disks,tests/unit/guest_disks.o guest/guest_disks.o))
