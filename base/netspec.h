@@ -16,7 +16,7 @@ enum { NET_FORWARDS = 16 };
 struct netspec {
 	bool user;     /* false: no network */
 	bool loopback; /* the guest reaches this computer's loopback interface, by the gateway's
-			  address */
+			  address; without it, no frame to that interface goes on */
 	unsigned n_forwards;
 	struct net_forward {
 		bool udp;

@@ -36,6 +36,7 @@
 #include "base/log.h"
 #include "base/netspec.h"
 #include "base/netframe.h"
+#include "iosrv/net_filter.h"
 #include "iosrv/refuse.h"
 
 enum { MOST_WAITING = 256, MOST_POLLED = 4096, IN_A_ROW = 64 };
@@ -56,6 +57,7 @@ struct timer {
 static struct {
 	int socket;
 	Slirp *slirp;
+	bool loopback; /* the guest may reach it: no frame is dropped */
 	struct timer timer; /* of the router's advertisements: libslirp has no other */
 	struct waiting *first, *last;
 	unsigned n_waiting;
@@ -210,7 +212,8 @@ static void take_frames(void)
 			exit(0); /* the I/O server has gone */
 		if (n < 0)
 			return;
-		slirp_input(net.slirp, frame, (int)n);
+		if (net.loopback || net_filter_passes(frame, (size_t)n))
+			slirp_input(net.slirp, frame, (int)n);
 	}
 }
 
@@ -290,6 +293,7 @@ static void start_slirp(const struct netspec *spec)
 		.disable_host_loopback = !spec->loopback,
 	};
 
+	net.loopback = spec->loopback;
 	net.slirp = slirp_new(&config, &callbacks, NULL);
 	if (!net.slirp)
 		refuse_to_start(net.socket, "--net user: libslirp does not start");
