@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -231,6 +232,23 @@ static int net_writes_no_file(void)
 		       ? 1
 		       : FAILED;
 }
+static int net_truncates_no_file(void)
+{
+	return as_kind(CONFINE_VMP_NET, false, SYS_getpid) == 2 &&
+			       open("/dev/null", O_RDONLY | O_TRUNC) >= 0
+		       ? 1
+		       : FAILED;
+}
+static int net_asks_its_sockets(void)
+{
+	int pair[2], waiting;
+
+	return !socketpair(AF_UNIX, SOCK_STREAM, 0, pair) && write(pair[0], "x", 1) == 1 &&
+			       as_kind(CONFINE_VMP_NET, false, SYS_getpid) == 2 &&
+			       !ioctl(pair[1], FIONREAD, &waiting) && waiting == 1
+		       ? 1
+		       : FAILED;
+}
 static int net_has_no_local_socket(void)
 {
 	return as_kind(CONFINE_VMP_NET, false, SYS_getpid) == 2 &&
@@ -286,6 +304,29 @@ static int share_opens(void)
 		       : FAILED;
 }
 
+/* No confined process types into a terminal, by which it could command the shell behind it. */
+static enum confine_kind typing;
+static unsigned long type_by;
+static int types(void)
+{
+	if (confine_privileges() || confine_calls_of(typing, false))
+		return FAILED;
+	ioctl(0, type_by, "\2");
+	return 1;
+}
+static void nobody_types(void)
+{
+	enum { TYPE_BY_SELECTION = 0x541c /* TIOCLINUX */ };
+	static const unsigned long requests[] = { TIOCSTI, TYPE_BY_SELECTION,
+						  TIOCSTI | 1ul << 32 };
+
+	for (typing = CONFINE_IOSRV; typing <= CONFINE_HOLDER && !SANITIZED; typing++)
+		for (unsigned i = 0; i < ARRAY_LEN(requests); i++) {
+			type_by = requests[i];
+			CU_ASSERT_EQUAL(outcome(types), KILLED + SIGSYS);
+		}
+}
+
 static volatile int trapped;
 static void on_trap(int signal_number) { (void)signal_number; trapped++; }
 
@@ -331,6 +372,8 @@ static void calls_are_confined(void)
 		{ node_has_no_packets, KILLED + SIGSYS },
 		{ net_opens_to_read, 1 },
 		{ net_writes_no_file, KILLED + SIGSYS },
+		{ net_truncates_no_file, KILLED + SIGSYS },
+		{ net_asks_its_sockets, 1 },
 		{ net_has_no_local_socket, KILLED + SIGSYS },
 		{ net_starts_nothing, KILLED + SIGSYS },
 		{ share_opens, 1 },
@@ -508,6 +551,7 @@ int main(void)
 {
 	static const struct unit_test tests[] = {
 		{ "calls", calls_are_confined },
+		{ "terminals", nobody_types },
 		{ "files", files_are_confined },
 		{ "privileges", privileges_are_confined },
 		UNIT_END
