@@ -12,6 +12,9 @@
 #include <unistd.h>
 #include "base/limits.h"
 
+enum { LOG_RARELY_S = 60 };
+#define LOG_RARELY_NS (LOG_RARELY_S * 1000000000ull)
+
 enum log_level log_threshold = LOG_WARN;
 static int log_fd = 2;
 static char log_who[32] = "vmp";
@@ -64,6 +67,16 @@ void log_line(enum log_level level, const char *format, ...)
 	va_start(args, format);
 	put_line(format, args, marks[level]);
 	va_end(args);
+}
+
+bool log_is_due(uint64_t *last_ns)
+{
+	uint64_t now = clock_now_ns();
+
+	if (*last_ns && now - *last_ns < LOG_RARELY_NS)
+		return false;
+	*last_ns = now;
+	return true;
 }
 
 static void (*die_hook)(const char *line);

@@ -8,6 +8,7 @@
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG, LOG_TRACE };
@@ -28,6 +29,14 @@ void bug_at(const char *file, int line, const char *format, ...)
 	do { if ((level) <= log_threshold) log_line(level, __VA_ARGS__); } while (0)
 #define log_error(...) log_at(LOG_ERROR, __VA_ARGS__)
 #define log_warn(...) log_at(LOG_WARN, __VA_ARGS__)
+/* A warning that a guest can cause at any rate: the first, and then one a minute. */
+#define log_warn_rarely(...) \
+	do { static uint64_t last_ns; log_warn_at_times(&last_ns, __VA_ARGS__); } while (0)
+/* The same, where one place in the code has several kinds of it: `last_ns` is the kind's, 0 at
+ * first. */
+#define log_warn_at_times(last_ns, ...) \
+	do { if (log_is_due(last_ns)) log_warn(__VA_ARGS__); } while (0)
+bool log_is_due(uint64_t *last_ns);
 #define log_info(...) log_at(LOG_INFO, __VA_ARGS__)
 #define log_debug(...) log_at(LOG_DEBUG, __VA_ARGS__)
 #define bug(...) bug_at(__FILE__, __LINE__, __VA_ARGS__)

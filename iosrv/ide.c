@@ -165,10 +165,13 @@ static void finish_with(int result)
 		finish(result == -EROFS ? PROTECTED | ABORTED : UNCORRECTABLE);
 }
 
-static void complain(const char *what, int error)
+static void complain(bool writing, int error)
 {
-	log_warn("disk: %s sector %llu: %s", what, (unsigned long long)ide.sector,
-		 strerror(-error));
+	static uint64_t warned[2];
+
+	log_warn_at_times(&warned[writing], "disk: %s sector %llu: %s",
+			  writing ? "writing" : "reading", (unsigned long long)ide.sector,
+			  strerror(-error));
 }
 
 /* --- blocks --- */
@@ -189,7 +192,7 @@ static void read_block(void)
 	begin_block();
 	result = diskimage_read(image, ide.sector, ide.block_bytes / SECTOR_BYTES, ide.buffer);
 	if (result) {
-		complain("reading", result);
+		complain(false, result);
 		finish_with(result);
 		return;
 	}
@@ -226,7 +229,7 @@ static void ide_on_worked(int result)
 
 	flushing = again ? FLUSHING : NO_FLUSH;
 	if (result)
-		log_warn("disk: flushing: %s", strerror(-result));
+		log_warn_rarely("disk: flushing: %s", strerror(-result));
 	if (again)
 		iosrv_start_work(&ide_chip);
 	else if (wanted)
@@ -250,7 +253,7 @@ static void end_write_block(void)
 	int result = diskimage_write(image, ide.sector, sectors, ide.buffer);
 
 	if (result) {
-		complain("writing", result);
+		complain(true, result);
 		finish_with(result);
 		return;
 	}
@@ -280,7 +283,7 @@ uint32_t ide_dma_begin(void *data, uint32_t most)
 
 	if (!result)
 		return sectors * SECTOR_BYTES;
-	complain("reading", result);
+	complain(false, result);
 	finish_with(result);
 	return 0;
 }
@@ -291,7 +294,7 @@ void ide_dma_end(const void *data, uint32_t bytes)
 	int result = ide.writing ? diskimage_write(image, ide.sector, sectors, data) : 0;
 
 	if (result) {
-		complain("writing", result);
+		complain(true, result);
 		finish_with(result);
 		return;
 	}

@@ -10,10 +10,8 @@
 
 enum {
 	MAGIC = 0x74726976,
-	VERSION = 2,
-	VENDOR = 0x504d56 /* "VMP" */,
-	CONFIG_BYTES = 256,
-	NOBODY = MAX_CPUS
+	VERSION = 2, VENDOR = 0x504d56 /* "VMP" */,
+	CONFIG_BYTES = 256, NOBODY = MAX_CPUS
 };
 enum { INTERRUPT_CONFIG = 2 };
 enum { STATUS_FEATURES_OK = 8, STATUS_DRIVER_OK = 4, STATUS_NEEDS_RESET = 0x40 };
@@ -58,6 +56,7 @@ static struct lease {
 } leases[VIRTIO_SLOTS][VIRTIO_QUEUES];
 static uint32_t stoppers[VIRTIO_SLOTS]; /* CPUs that wait until a device's queues have stopped */
 static bool resetting[VIRTIO_SLOTS];
+static uint64_t warned[VIRTIO_SLOTS]; /* of the guest's driver */
 
 void virtio_add(unsigned slot, const struct virtio_model *model)
 {
@@ -373,8 +372,10 @@ static void on_release(const struct msg_virtio *ask, struct lease *lease)
 
 static void on_broken(const struct msg_virtio *ask, const void *why, uint32_t bytes)
 {
-	log_warn("%s %u: the guest's driver is at fault: of queue %u, %.*s",
-		 models[ask->slot]->name, ask->slot, ask->queue, (int)bytes, (const char *)why);
+	log_warn_at_times(&warned[ask->slot],
+			  "%s %u: the guest's driver is at fault: of queue %u, %.*s",
+			  models[ask->slot]->name, ask->slot, ask->queue, (int)bytes,
+			  (const char *)why);
 	devices[ask->slot].status |= STATUS_NEEDS_RESET;
 }
 

@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include "base/clock.h"
 #include "base/log.h"
 #include "iosrv/diskimage.h"
 #include "iosrv/virtio.h"
@@ -37,8 +36,7 @@ enum {
 	STATUS_UNSUPP = 2,
 	ID_BYTES = 20,
 	RANGES = 16,
-	RANGE_SECTORS = 1 << 22,
-	COMPLAIN_S = 60
+	RANGE_SECTORS = 1 << 22
 };
 
 struct range {
@@ -62,8 +60,9 @@ _Static_assert(sizeof(struct range) == 16 &&
 	       "layout (virtio 1.2, 5.2.4)");
 
 static struct diskimage *images[MAX_DISKS]; /* NULL: no such disk */
-/* Of reads and writes: when an error was logged, unless one has succeeded here since; 0: never. */
-static uint64_t complained[MAX_DISKS][2];
+/* When an error was logged: a guest may cause errors for ever. */
+enum { READING, WRITING, FLUSHING, WARNINGS };
+static uint64_t warned[MAX_DISKS][WARNINGS];
 
 /* Flushes that wait; the first of them is in the thread. */
 static struct virtio_request *first_flush, *last_flush;
@@ -152,28 +151,23 @@ void blk_on_worked(int result)
 
 	first_flush = r->next;
 	if (result)
-		log_warn("disk %u: flushing: %s", r->slot - VIRTIO_DISKS, strerror(-result));
+		log_warn_at_times(&warned[r->slot - VIRTIO_DISKS][FLUSHING],
+				  "disk %u: flushing: %s", r->slot - VIRTIO_DISKS,
+				  strerror(-result));
 	finish(r, result);
 	if (first_flush)
 		iosrv_start_work(&virtio_chip);
 }
 
-/* Log the first of several errors in a row, and then one a minute: a guest may retry for ever, and
- * a monitor does not tell what it has done well. */
 static void complain(const struct virtio_request *r, bool out, uint64_t sector, int error)
 {
 	unsigned disk = r->slot - VIRTIO_DISKS;
 	bool full = error == -ENOSPC || error == -EDQUOT || error == -EFBIG;
-	uint64_t *last = &complained[disk][out], now = clock_now_ns();
 
-	if (!error) {
-		*last = 0;
-	} else if (!*last || now - *last >= COMPLAIN_S * 1000000000ull) {
-		*last = now;
-		log_warn("disk %u: %s sector %llu: %s: the guest gets an error%s", disk,
-			 out ? "writing" : "reading", (unsigned long long)sector, strerror(-error),
-			 full ? "; make room where the image is" : "");
-	}
+	log_warn_at_times(&warned[disk][out ? WRITING : READING],
+			  "disk %u: %s sector %llu: %s: the guest gets an error%s", disk,
+			  out ? "writing" : "reading", (unsigned long long)sector,
+			  strerror(-error), full ? "; make room where the image is" : "");
 }
 
 static int transfer(struct virtio_request *r, const struct virtio_blk_header *header)
@@ -189,7 +183,8 @@ static int transfer(struct virtio_request *r, const struct virtio_blk_header *he
 	result = out ? diskimage_write(image_of(r), header->sector, bytes / SECTOR_BYTES,
 				       r->out + sizeof *header)
 		     : diskimage_read(image_of(r), header->sector, bytes / SECTOR_BYTES, r->in);
-	complain(r, out, header->sector, result);
+	if (result)
+		complain(r, out, header->sector, result);
 	return result;
 }
 

@@ -262,10 +262,10 @@ static int64_t call_NEW_SPACE(struct monitor *m, const struct asked *a)
 		return refuse(m, "an address space that it cannot have"), 0;
 	error = start_space(m, a->arg[0]);
 	if (error)
-		log_warn("CPU %u makes do with %s: %s; too many processes?", m->cpu,
-			 a->arg[0] == DIRECT_BARE_SPACE ? "slower computing"
-							: "one host address space",
-			 strerror(-error));
+		log_warn_rarely("CPU %u makes do with %s: %s; too many processes?", m->cpu,
+				a->arg[0] == DIRECT_BARE_SPACE ? "slower computing"
+							       : "one host address space",
+				strerror(-error));
 	return error;
 }
 

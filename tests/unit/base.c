@@ -13,6 +13,7 @@
 #include "base/cpufeatures.h"
 #include "base/hostshm.h"
 #include "base/killed.h"
+#include "base/log.h"
 #include "base/schedule.h"
 #include "base/wire.h"
 #include "tests/unit/unit.h"
@@ -432,6 +433,18 @@ static void the_host_tells_of_kills_for_lack_of_memory(void)
 	CU_ASSERT_STRING_EQUAL(killed_why(SIGKILL), "");
 }
 
+static void a_warning_is_rare(void)
+{
+	uint64_t last_ns = 0, other_ns = 0;
+
+	CU_ASSERT(log_is_due(&last_ns) && last_ns);
+	CU_ASSERT_FALSE(log_is_due(&last_ns));
+	CU_ASSERT_TRUE(log_is_due(&other_ns)); /* of another kind */
+	last_ns -= 61 * 1000000000ull;
+	CU_ASSERT_TRUE(log_is_due(&last_ns));
+	CU_ASSERT_FALSE(log_is_due(&last_ns));
+}
+
 int main(void)
 {
 	static const struct unit_test tests[] = {
@@ -447,6 +460,7 @@ int main(void)
 		UNIT_TEST(who_computes_is_nicer),
 		UNIT_TEST(a_feature_that_the_machine_has_not_is_hidden),
 		UNIT_TEST(features_are_text_and_back),
+		UNIT_TEST(a_warning_is_rare),
 		UNIT_TEST(the_host_tells_of_kills_for_lack_of_memory),
 		UNIT_END
 	};

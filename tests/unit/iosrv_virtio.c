@@ -1,5 +1,7 @@
 /* The transport of virtio devices: registers, negotiation, who may walk a queue; and two devices
  * behind it, the random numbers and the console. */
+#include <stdio.h>
+#include "base/log.h"
 #include "tests/unit/virtio_driver.h"
 
 enum { SLOT = VIRTIO_RNG, LINE = 7 };
@@ -85,6 +87,39 @@ static void test_lease(void)
 	CU_ASSERT_EQUAL(fake_edges(LINE), 1);
 	ask((struct msg_virtio){ .cpu = 0, .op = VIRTIO_BROKEN, .slot = SLOT }, "x", 1);
 	CU_ASSERT_TRUE(in(SLOT, VIRTIO_STATUS) & 0x40);
+}
+
+/* What a broken driver causes is one line in the log, however often it does; another device's has a
+ * line of its own. */
+static void test_broken_drivers(void)
+{
+	FILE *log = tmpfile();
+	char line[200];
+	unsigned lines = 0, of_other = 0;
+
+	start();
+	virtio_add(VIRTIO_NET, &virtio_rng);
+	log_open("test", fileno(log), LOG_WARN);
+	for (unsigned i = 0; i < 1001; i++) {
+		unsigned slot = i == 500 ? VIRTIO_NET : SLOT;
+
+		initialize(slot, 0, VERSION_1_HIGH);
+		out(slot, VIRTIO_QUEUE_NOTIFY, 0);
+		ask((struct msg_virtio){ .cpu = 0, .op = VIRTIO_BROKEN, .slot = slot }, "why", 3);
+		CU_ASSERT_TRUE(in(slot, VIRTIO_STATUS) & 0x40);
+		out(slot, VIRTIO_STATUS, 0);
+		ask((struct msg_virtio){ .cpu = 0, .op = VIRTIO_RELEASE, .slot = slot }, NULL, 0);
+		fake.n_messages = 0;
+	}
+	log_open("test", 2, LOG_WARN);
+	rewind(log);
+	while (fgets(line, sizeof line, log)) {
+		of_other += strstr(line, "of queue 0, why") && lines == 1;
+		lines++;
+	}
+	CU_ASSERT(lines == 2 && of_other == 1);
+	fclose(log);
+	virtio_add(VIRTIO_NET, NULL);
 }
 
 /* A CPU that stands still is granted nothing until it is back. */
@@ -346,6 +381,7 @@ static void test_window(void)
 int main(void)
 {
 	static const struct unit_test tests[] = {
+		{ "broken drivers", test_broken_drivers },
 		{ "no device", test_absent },	 { "negotiation", test_negotiation },
 		{ "one CPU walks", test_lease }, { "a CPU stands still", test_away },
 		{ "reset", test_reset },	 { "routes", test_route },

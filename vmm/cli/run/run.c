@@ -365,7 +365,8 @@ static int make_events(struct run *run, struct problem *p)
 			return problem(p, "no memory");
 	}
 	if (!run->retry || !run->tick || !run->limit || !run->death || run_make_checkpoints(run) ||
-	    run_standby_open(run) || stream_out_start(&run->out, &run->client, 1, 1) ||
+	    run_log_watch(run) || run_standby_open(run) ||
+	    stream_out_start(&run->out, &run->client, 1, 1) ||
 	    stream_out_start(&run->err, &run->client, 2, 2))
 		return problem(p, "no memory");
 	run->out.on_drained = run->err.on_drained = on_drained;
@@ -403,7 +404,7 @@ static void free_events(struct run *run)
 
 	struct loop_event *events[] = { run->retry, run->tick,	   run->limit,	 run->death,
 					run->typed, run->starter, run->back.regrouped,
-					run->back.grace, run->on_asked };
+					run->back.grace, run->on_asked, run->log_look };
 
 	for (size_t i = 0; i < ARRAY_LEN(run->signals); i++)
 		loop_remove(run->signals[i]);

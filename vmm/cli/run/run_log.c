@@ -3,7 +3,9 @@
  *
  * In memory it is a file without a name, as the guest's memory is; so nothing is left behind,
  * whichever process dies.  `vmp logs` opens it through /proc.  It contains the guest's console, so
- * the guest decides how long it gets: it is cut, and loses its beginning.
+ * the guest decides how long it gets: it is cut, and loses its beginning.  The machine's other
+ * processes write to the same file without passing here, so a timer looks at it, too; none of them
+ * repeats a warning quickly (base/log.h).
  */
 #include "vmm/cli/run/run_log.h"
 #include "vmm/cli/run/run_private.h"
@@ -18,7 +20,7 @@
 #include <unistd.h>
 #include "vmm/shared/hostcpu.h"
 
-enum { LOG_MOST = 1 << 20, LOG_KEPT = 1 << 19 };
+enum { LOG_MOST = 1 << 20, LOG_KEPT = 1 << 19, LOG_LOOK_NS = 1000000000 };
 
 static int open_kept(void)
 {
@@ -88,4 +90,20 @@ void run_log_write(struct run *run, const char *bytes, size_t n)
 	}
 	if (run->log_kept)
 		run_log_cut(run->log_fd, LOG_MOST, LOG_KEPT);
+}
+
+static void on_look(void *context)
+{
+	struct run *run = context;
+
+	run_log_cut(run->log_fd, LOG_MOST, LOG_KEPT);
+	loop_after(run->log_look, LOG_LOOK_NS);
+}
+
+int run_log_watch(struct run *run)
+{
+	if (!run->log_kept)
+		return 0;
+	run->log_look = loop_timer(&run->loop, on_look, run);
+	return run->log_look ? loop_after(run->log_look, LOG_LOOK_NS) : -1;
 }

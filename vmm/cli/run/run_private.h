@@ -109,6 +109,7 @@ struct run {
 	const char *kernel;	/* path of the guest kernel */
 	int log_fd, archive_fd;
 	bool log_kept; /* the log is in memory, for `vmp logs`, and is cut when it grows too long */
+	struct loop_event *log_look;
 	bool interactive, raw, connected;
 	bool held;		/* the machine waits for a debugger */
 	/* `vmp up`: standard error is its socket until userland is there; see up.c */
@@ -145,6 +146,7 @@ void run_on_load_failed(void *context, const char *line);
 
 /* run_log.c */
 int run_open_log(struct run *run, struct problem *p);
+int run_log_watch(struct run *run); /* cut it from now on; 0 or -1 */
 void run_log_write(struct run *run, const char *bytes, size_t n);
 
 /* start.c.  These return 0, or -1 with the problem. */

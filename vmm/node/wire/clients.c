@@ -56,8 +56,8 @@ static void send_to(struct client_slot *slot, const struct msg_header *header, c
 		slot->stuck = error == -ENOBUFS;
 	}
 	if (error == -ENOBUFS)
-		log_warn("%s does not take its messages: a %s is lost", conn_name(slot->conn),
-			 wire_type_name(header->type));
+		log_warn_rarely("%s does not take its messages: a %s is lost",
+				conn_name(slot->conn), wire_type_name(header->type));
 }
 
 bool clients_send_run(struct node *node, const struct msg_header *header, const void *body)
