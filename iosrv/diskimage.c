@@ -2,7 +2,8 @@
  * guest's writes are kept apart and dropped at the end.
  *
  * In snapshot mode, writes go to a memory file of the image's size, the overlay; only written
- * blocks of it need memory.  One bit per 4 KiB block tells whether the overlay has the block.
+ * blocks of it need memory, and of those none that are zeroed, which are holes.  One bit per 4 KiB
+ * block tells whether the overlay has the block.
  *
  * A read-write image of a machine with checkpoints has a log of what the guest overwrites
  * (undolog.h).  A discard then does nothing, since the old content would have to be kept.
@@ -209,6 +210,19 @@ int diskimage_write(struct diskimage *image, uint64_t sector, unsigned count, co
 	return error;
 }
 
+/* Change a file's allocation on the host.  Returns 0 or -errno; -EOPNOTSUPP: the file system does
+ * not support it. */
+static int allocate(int fd, int mode, uint64_t sector, uint64_t count)
+{
+	int result;
+
+	do
+		result = fallocate(fd, mode | FALLOC_FL_KEEP_SIZE, (off_t)(sector * SECTOR_BYTES),
+				   (off_t)count * SECTOR_BYTES);
+	while (result && errno == EINTR);
+	return result ? -errno : 0;
+}
+
 static int write_zeros(struct diskimage *image, uint64_t sector, uint32_t count)
 {
 	static const uint8_t zeros[64 << 10];
@@ -221,17 +235,27 @@ static int write_zeros(struct diskimage *image, uint64_t sector, uint32_t count)
 	return error;
 }
 
-/* Change the image's allocation on the host.  Returns 0 or -errno; -EOPNOTSUPP: the image's file
- * system does not support it. */
-static int allocate(struct diskimage *image, int mode, uint64_t sector, uint32_t count)
+/* In snapshot mode: the overlay gets holes, and only blocks that are not zeroed as a whole need
+ * memory. */
+static int zero_overlay(struct diskimage *image, uint64_t sector, uint32_t count)
 {
-	int result;
+	uint64_t first = (sector + BLOCK_SECTORS - 1) / BLOCK_SECTORS, end = sector + count;
+	uint64_t last = end / BLOCK_SECTORS; /* behind the whole blocks */
+	int error;
 
-	do
-		result = fallocate(image->fd, mode | FALLOC_FL_KEEP_SIZE,
-				   (off_t)(sector * SECTOR_BYTES), (off_t)count * SECTOR_BYTES);
-	while (result && errno == EINTR);
-	return result ? -errno : 0;
+	if (first >= last)
+		return write_zeros(image, sector, count);
+	error = write_zeros(image, sector, (uint32_t)(first * BLOCK_SECTORS - sector));
+	if (!error)
+		error = allocate(image->overlay, FALLOC_FL_PUNCH_HOLE, first * BLOCK_SECTORS,
+				 (last - first) * BLOCK_SECTORS);
+	for (uint64_t block = first; block < last && !error; block++) {
+		image->own[block / 8] |= 1 << block % 8;
+		image->changed[block / 8] |= 1 << block % 8;
+	}
+	return error ? error
+		     : write_zeros(image, last * BLOCK_SECTORS,
+				   (uint32_t)(end - last * BLOCK_SECTORS));
 }
 
 int diskimage_discard(struct diskimage *image, uint64_t sector, uint32_t count)
@@ -245,22 +269,25 @@ int diskimage_discard(struct diskimage *image, uint64_t sector, uint32_t count)
 	/* in snapshot mode the image's own content may reappear, as may any after a discard */
 	if (image->overlay >= 0 || image->undo)
 		return 0;
-	error = allocate(image, FALLOC_FL_PUNCH_HOLE, sector, count);
+	error = allocate(image->fd, FALLOC_FL_PUNCH_HOLE, sector, count);
 	return error == -EOPNOTSUPP ? 0 : error;
 }
 
 int diskimage_zero(struct diskimage *image, uint64_t sector, uint32_t count, bool unmap)
 {
-	int error = -EOPNOTSUPP;
+	int error;
 
 	if (image->read_only)
 		return -EROFS;
 	if (!is_within(image, sector, count))
 		return -ERANGE;
+	if (image->overlay >= 0)
+		return zero_overlay(image, sector, count);
 	keep_undo(image, sector, count);
-	if (image->overlay < 0)
-		error = allocate(image, unmap ? FALLOC_FL_PUNCH_HOLE : FALLOC_FL_ZERO_RANGE, sector,
-				 count);
+	error = unmap ? -EOPNOTSUPP : allocate(image->fd, FALLOC_FL_ZERO_RANGE, sector, count);
+	/* a file system that has only this one: better a hole than a long write */
+	if (error == -EOPNOTSUPP)
+		error = allocate(image->fd, FALLOC_FL_PUNCH_HOLE, sector, count);
 	return error == -EOPNOTSUPP ? write_zeros(image, sector, count) : error;
 }
 
@@ -315,6 +342,16 @@ struct diskimage_copy {
 	uint64_t bytes;
 	uint8_t *has; /* one bit per block */
 };
+
+/* Write a block, or make it a hole if it is zero, so that it needs no memory. */
+static int put_block(int fd, uint64_t block, const void *data, size_t bytes)
+{
+	static const uint8_t zeros[BLOCK_BYTES];
+
+	if (bytes == BLOCK_BYTES && !memcmp(data, zeros, bytes))
+		return allocate(fd, FALLOC_FL_PUNCH_HOLE, block * BLOCK_SECTORS, BLOCK_SECTORS);
+	return diskio_all(fd, true, block * BLOCK_BYTES, (void *)data, bytes);
+}
 
 static uint64_t blocks_of(uint64_t bytes) { return (bytes + BLOCK_BYTES - 1) / BLOCK_BYTES; }
 
@@ -380,7 +417,7 @@ int diskimage_copy_make(struct diskimage *image, enum snapshot_mode mode,
 			continue;
 		error = diskio_all(image->overlay, false, block * BLOCK_BYTES, data, bytes);
 		if (!error)
-			error = diskio_all(copy->fd, true, block * BLOCK_BYTES, data, bytes);
+			error = put_block(copy->fd, block, data, bytes);
 	}
 	if (error) {
 		diskimage_copy_free(copy);
@@ -412,7 +449,7 @@ int diskimage_put_block(struct diskimage *image, uint64_t block, const void *dat
 
 	if (image->overlay < 0 || block >= blocks_of(all) || bytes != block_bytes(all, block))
 		return -EINVAL;
-	error = diskio_all(image->overlay, true, block * BLOCK_BYTES, (void *)data, bytes);
+	error = put_block(image->overlay, block, data, bytes);
 	if (!error)
 		image->own[block / 8] |= 1 << block % 8;
 	return error;

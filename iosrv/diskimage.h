@@ -28,7 +28,8 @@ int diskimage_write(struct diskimage *image, uint64_t sector, unsigned count, co
 /* Drop the sectors' content: reads may return zeros.  The host's space is freed where the file
  * system supports it. */
 int diskimage_discard(struct diskimage *image, uint64_t sector, uint32_t count);
-/* Set the sectors to zero; `unmap`: free their space on the host as well. */
+/* Set the sectors to zero; `unmap`: free their space on the host as well.  The caller limits
+ * `count`: some file systems need a write of that length. */
 int diskimage_zero(struct diskimage *image, uint64_t sector, uint32_t count, bool unmap);
 /* Wait until all earlier writes are on the host's disk. */
 int diskimage_flush(struct diskimage *image);

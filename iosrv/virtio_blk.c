@@ -6,6 +6,10 @@
  * disk, so flushes run in the chip's thread, one after the other.  The guest requests a flush after
  * the answers to the writes that it covers.  If the driver does not support flushes, each write is
  * flushed.
+ *
+ * One request can discard or zero 32 GiB.  It is served here, since a thread beside the loop may
+ * not write, but a few MiB at a time: between two such turns it waits in the list of the flushes,
+ * and the loop serves others.
  */
 #include "iosrv/iosrv.h"
 
@@ -36,7 +40,8 @@ enum {
 	STATUS_UNSUPP = 2,
 	ID_BYTES = 20,
 	RANGES = 16,
-	RANGE_SECTORS = 1 << 22
+	RANGE_SECTORS = 1 << 22,
+	TURN_SECTORS = (4 << 20) / SECTOR_BYTES /* that are discarded or zeroed in one turn */
 };
 
 struct range {
@@ -64,8 +69,8 @@ static struct diskimage *images[MAX_DISKS]; /* NULL: no such disk */
 enum { READING, WRITING, FLUSHING, WARNINGS };
 static uint64_t warned[MAX_DISKS][WARNINGS];
 
-/* Flushes that wait; the first of them is in the thread. */
-static struct virtio_request *first_flush, *last_flush;
+/* Requests that wait: flushes, discards, zeroes.  The thread has the first of them. */
+static struct virtio_request *first_waiting, *last_waiting;
 
 static uint64_t blk_features(unsigned slot)
 {
@@ -122,12 +127,25 @@ static struct diskimage *image_of(const struct virtio_request *r)
 	return images[r->slot - VIRTIO_DISKS];
 }
 
-static void flush(struct virtio_request *r)
+static uint32_t type_of(const struct virtio_request *r)
+{
+	struct virtio_blk_header header;
+
+	memcpy(&header, r->out, sizeof header);
+	return header.type;
+}
+
+static bool clears(const struct virtio_request *r)
+{
+	return type_of(r) == TYPE_DISCARD || type_of(r) == TYPE_WRITE_ZEROES;
+}
+
+static void wait_for_thread(struct virtio_request *r)
 {
 	r->next = NULL;
-	*(first_flush ? &last_flush->next : &first_flush) = r;
-	last_flush = r;
-	if (first_flush == r)
+	*(first_waiting ? &last_waiting->next : &first_waiting) = r;
+	last_waiting = r;
+	if (first_waiting == r)
 		iosrv_start_work(&virtio_chip);
 }
 
@@ -139,24 +157,11 @@ bool blk_has_work(void)
 	return false;
 }
 
-/* Flush the image of the first request; runs in the chip's thread. */
+/* Flush the image of the first request; runs in the chip's thread.  A request that clears only goes
+ * through it, for the loop's sake. */
 int blk_work(void)
 {
-	return diskimage_flush(image_of(first_flush));
-}
-
-void blk_on_worked(int result)
-{
-	struct virtio_request *r = first_flush;
-
-	first_flush = r->next;
-	if (result)
-		log_warn_at_times(&warned[r->slot - VIRTIO_DISKS][FLUSHING],
-				  "disk %u: flushing: %s", r->slot - VIRTIO_DISKS,
-				  strerror(-result));
-	finish(r, result);
-	if (first_flush)
-		iosrv_start_work(&virtio_chip);
+	return clears(first_waiting) ? 0 : diskimage_flush(image_of(first_waiting));
 }
 
 static void complain(const struct virtio_request *r, bool out, uint64_t sector, int error)
@@ -188,29 +193,91 @@ static int transfer(struct virtio_request *r, const struct virtio_blk_header *he
 	return result;
 }
 
-/* Discard ranges of sectors, or set them to zero. */
-static int clear(struct virtio_request *r, uint32_t type)
+/* Whether a request that discards or zeroes is well-formed.  Returns 0 or -errno. */
+static int check_ranges(const struct virtio_request *r)
 {
-	const uint8_t *ranges = r->out + sizeof(struct virtio_blk_header);
 	uint32_t bytes = r->out_bytes - sizeof(struct virtio_blk_header);
-	uint32_t n = bytes / sizeof(struct range);
-	int result = 0;
+	uint64_t sectors = diskimage_sectors(image_of(r));
+	struct range range;
 
-	if (bytes % sizeof(struct range) || n > RANGES)
+	if (bytes % sizeof range || bytes / sizeof range > RANGES)
 		return -EINVAL;
-	for (uint32_t i = 0; i < n && !result; i++) {
-		struct range range;
-
-		memcpy(&range, ranges + i * sizeof range, sizeof range);
+	for (uint32_t at = sizeof(struct virtio_blk_header); at < r->out_bytes;
+	     at += sizeof range) {
+		memcpy(&range, r->out + at, sizeof range);
 		if (range.count > RANGE_SECTORS)
 			return -EINVAL;
-		if (range.count)
-			result = type == TYPE_DISCARD
-					 ? diskimage_discard(image_of(r), range.sector, range.count)
-					 : diskimage_zero(image_of(r), range.sector, range.count,
-							  range.flags & 1);
+		if (range.count && (range.sector > sectors || range.count > sectors - range.sector))
+			return -ERANGE;
 	}
+	return 0;
+}
+
+/* Discard some sectors, or set them to zero, and cut them off their range in the request.  Returns
+ * 0 or -errno; *more: there are others. */
+static int clear_some(struct virtio_request *r, bool *more)
+{
+	struct diskimage *image = image_of(r);
+	uint32_t at = sizeof(struct virtio_blk_header), count;
+	struct range range = { 0 };
+	int result;
+
+	for (; at < r->out_bytes; at += sizeof range) {
+		memcpy(&range, r->out + at, sizeof range);
+		if (range.count)
+			break;
+	}
+	*more = at < r->out_bytes;
+	if (!*more)
+		return 0;
+	count = TURN_SECTORS - range.sector % TURN_SECTORS; /* no block is cut by a turn's end */
+	if (count > range.count)
+		count = range.count;
+	result = type_of(r) == TYPE_DISCARD
+			 ? diskimage_discard(image, range.sector, count)
+			 : diskimage_zero(image, range.sector, count, range.flags & 1);
+	range.sector += count;
+	range.count -= count;
+	memcpy(r->out + at, &range, sizeof range);
 	return result;
+}
+
+static bool writes_through(const struct virtio_request *r)
+{
+	return !(virtio_features(r->slot) & VIRTIO_FEATURE(FEATURE_FLUSH));
+}
+
+/* A request that clears has its turn: whether it waits for another, or for a flush. */
+static bool clear_goes_on(struct virtio_request *r, int *result)
+{
+	static const struct virtio_blk_header flush = { .type = TYPE_FLUSH };
+	bool more = false, zeroes = type_of(r) == TYPE_WRITE_ZEROES;
+
+	*result = clear_some(r, &more);
+	if (*result || more || !zeroes || !writes_through(r))
+		return !*result && more;
+	memcpy(r->out, &flush, sizeof flush);
+	return true;
+}
+
+void blk_on_worked(int result)
+{
+	struct virtio_request *r = first_waiting;
+	bool waits = false;
+
+	first_waiting = r->next;
+	if (clears(r))
+		waits = clear_goes_on(r, &result);
+	else if (result)
+		log_warn_at_times(&warned[r->slot - VIRTIO_DISKS][FLUSHING],
+				  "disk %u: flushing: %s", r->slot - VIRTIO_DISKS,
+				  strerror(-result));
+	if (!waits)
+		finish(r, result);
+	if (first_waiting)
+		iosrv_start_work(&virtio_chip);
+	if (waits)
+		wait_for_thread(r); /* behind all others */
 }
 
 static int get_id(struct virtio_request *r)
@@ -224,7 +291,6 @@ static int get_id(struct virtio_request *r)
 static void blk_request(struct virtio_request *r)
 {
 	struct virtio_blk_header header;
-	bool writes_through = !(virtio_features(r->slot) & VIRTIO_FEATURE(FEATURE_FLUSH));
 	int result;
 
 	if (!r->in_bytes || r->out_bytes < sizeof header) { /* not even room for a status */
@@ -235,15 +301,19 @@ static void blk_request(struct virtio_request *r)
 	switch (header.type) {
 	case VIRTIO_BLK_IN:
 	case VIRTIO_BLK_OUT: result = transfer(r, &header); break;
-	case TYPE_FLUSH: flush(r); return;
+	case TYPE_FLUSH: wait_for_thread(r); return;
 	case TYPE_GET_ID: result = get_id(r); break;
 	case TYPE_DISCARD:
-	case TYPE_WRITE_ZEROES: result = clear(r, header.type); break;
+	case TYPE_WRITE_ZEROES:
+		result = check_ranges(r);
+		if (result)
+			break;
+		wait_for_thread(r);
+		return;
 	default: result = -EOPNOTSUPP;
 	}
-	if (!result && writes_through &&
-	    (header.type == VIRTIO_BLK_OUT || header.type == TYPE_WRITE_ZEROES))
-		flush(r);
+	if (!result && header.type == VIRTIO_BLK_OUT && writes_through(r))
+		wait_for_thread(r);
 	else
 		finish(r, result);
 }
@@ -282,6 +352,6 @@ struct diskimage *blk_image(unsigned disk)
 /* Forget all requests, after a reset of the whole server. */
 void blk_reset(void)
 {
-	virtio_forget(first_flush);
-	first_flush = last_flush = NULL;
+	virtio_forget(first_waiting);
+	first_waiting = last_waiting = NULL;
 }

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "iosrv/diskimage.h"
 #include "tests/unit/virtio_driver.h"
@@ -150,11 +151,134 @@ static void test_disk(void)
 	unlink(image);
 }
 
+/* Bytes of the host's memory that the open image's overlay takes; -1: there is none. */
+static int64_t overlay_bytes(void)
+{
+	char path[64], target[64];
+	struct stat st;
+	ssize_t n;
+
+	for (int fd = 3; fd < 64; fd++) {
+		snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+		n = readlink(path, target, sizeof target - 1);
+		if (n < 0)
+			continue;
+		target[n] = 0;
+		if (strstr(target, "vmp-snapshot"))
+			return fstat(fd, &st) ? -1 : st.st_blocks * 512;
+	}
+	return -1;
+}
+
+enum { GIB_SECTORS = 1 << 21, OUT = 1, DISCARD = 11, ZEROES = 13 };
+
+static void open_large(const char *how, const void *data)
+{
+	int fd;
+
+	memcpy(image + strlen(image) - 6, "XXXXXX", 6);
+	fd = mkstemp(image);
+	CU_ASSERT_FATAL(fd >= 0 && !ftruncate(fd, (off_t)GIB_SECTORS * 512 + 4096));
+	CU_ASSERT(pwrite(fd, data, 8192, 0) == 8192 && pwrite(fd, data, 4096, 1 << 29) == 4096 &&
+		  pwrite(fd, data, 4096, 1 << 30) == 4096);
+	close(fd);
+	open_disk(how);
+}
+
+/* In snapshot mode, zeroed blocks take no memory, also if the guest has written to them before;
+ * only what is not zeroed as a whole block does. */
+static void test_zeros_take_no_memory(void)
+{
+	struct { uint64_t sector; uint32_t count, flags; } range = { 1, GIB_SECTORS, 0 };
+	uint8_t data[8192], back[8192];
+	struct diskimage_copy *copy;
+	uint64_t block = 0;
+
+	memset(data, 7, sizeof data);
+	open_large(",snapshot", data);
+	for (unsigned i = 0; i < 64; i++) {
+		CU_ASSERT_EQUAL(disk(OUT, 4096 + i * 16, data, sizeof data, 0, NULL), 0);
+		fake.n_messages = 0;
+	}
+	CU_ASSERT(overlay_bytes() >= 64 * 8192);
+	CU_ASSERT_EQUAL(disk(ZEROES, 0, &range, sizeof range, 0, NULL), 0);
+	CU_ASSERT(overlay_bytes() >= 0 && overlay_bytes() <= 4 * 4096);
+	CU_ASSERT(disk(0, 0, NULL, 0, 8192, back) == 0 && !memcmp(back, data, 512) && !back[512] &&
+		  !memcmp(back + 512, back + 513, 8192 - 513));
+	CU_ASSERT(disk(0, 4096, NULL, 0, 8192, back) == 0 && !back[0] &&
+		  !memcmp(back, back + 1, 8191));
+	CU_ASSERT(disk(0, 1 << 20, NULL, 0, 4096, back) == 0 && !back[0] &&
+		  !memcmp(back, back + 1, 4095));
+	CU_ASSERT(disk(0, GIB_SECTORS, NULL, 0, 4096, back) == 0 && !back[511] &&
+		  !memcmp(back + 512, data, 3584));
+	/* a checkpoint has the zeros, and puts them back */
+	CU_ASSERT_EQUAL_FATAL(diskimage_copy_make(blk_image(0), SNAPSHOT_APART, &copy), 0);
+	CU_ASSERT(diskimage_copy_next(copy, &block, back) == 4096 && block == 0 && back[0] == 7);
+	block = 512;
+	CU_ASSERT(diskimage_copy_next(copy, &block, back) == 4096 && block == 512 && !back[0] &&
+		  !memcmp(back, back + 1, 4095));
+	CU_ASSERT_EQUAL(disk(OUT, 4096, data, 4096, 0, NULL), 0);
+	CU_ASSERT_EQUAL(diskimage_put_block(blk_image(0), 512, back, 4096), 0);
+	CU_ASSERT(disk(0, 4096, NULL, 0, 4096, back) == 0 && !back[0] &&
+		  !memcmp(back, back + 1, 4095));
+	CU_ASSERT(overlay_bytes() <= 4 * 4096);
+	diskimage_copy_free(copy);
+	blk_close();
+	unlink(image);
+}
+
+/* A request that zeroes or discards has its answer after some turns of the loop; between two of
+ * them other requests are served, a flush, too. */
+static void test_clearing_takes_turns(void)
+{
+	struct { uint32_t type, reserved; uint64_t sector, from; uint32_t count, flags; } ask = {
+		.count = GIB_SECTORS
+	};
+	static const uint32_t types[] = { ZEROES, DISCARD };
+	struct { uint32_t type, reserved; uint64_t sector; } flush = { .type = 4 };
+	uint8_t data[8192], bytes[16];
+	unsigned turns, flushed;
+
+	memset(data, 7, sizeof data);
+	for (unsigned i = 0; i < ARRAY_LEN(types); i++) {
+		open_large("", data);
+		fake.slow = true;
+		ask.type = types[i];
+		ask.from = 0;
+		ask.count = GIB_SECTORS;
+		request(VIRTIO_DISKS, 0, 1, &ask, sizeof ask, 1);
+		CU_ASSERT_EQUAL(answer(1, bytes), -1);
+		CU_ASSERT(disk(OUT, GIB_SECTORS, data, 512, 0, NULL) == 0);
+		request(VIRTIO_DISKS, 0, 2, &flush, sizeof flush, 1);
+		for (turns = flushed = 0; fake.works; turns++) {
+			fake_work();
+			if (answer(2, bytes) == 1)
+				flushed = turns + 1;
+		}
+		CU_ASSERT(turns > 64 && flushed && flushed < 4);
+		fake.slow = false;
+		CU_ASSERT(disk(0, 0, NULL, 0, 8192, data) == 0);
+		CU_ASSERT(types[i] == DISCARD || (!data[0] && !memcmp(data, data + 1, 8191)));
+		CU_ASSERT(disk(0, GIB_SECTORS, NULL, 0, 512, data) == 0 && data[0] == 7);
+		memset(data, 7, sizeof data);
+		/* nothing is done if a range leaves the image */
+		ask.from = GIB_SECTORS - 16384;
+		ask.count = 32768;
+		CU_ASSERT(disk(OUT, ask.from, data, 512, 0, NULL) == 0 &&
+			  disk(types[i], 0, &ask.from, 16, 0, NULL) == 1 &&
+			  disk(0, ask.from, NULL, 0, 512, data) == 0 && data[0] == 7);
+		blk_close();
+		unlink(image);
+	}
+}
+
 int main(void)
 {
 	static const struct unit_test tests[] = {
 		{ "direct", test_direct },
 		{ "disk", test_disk },
+		{ "zeros take no memory", test_zeros_take_no_memory },
+		{ "clearing takes turns", test_clearing_takes_turns },
 		UNIT_END
 	};
 
