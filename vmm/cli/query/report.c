@@ -49,7 +49,7 @@ int report_open(struct report *report, const struct options *o, struct problem *
 		return -1;
 	if (!o->stats)
 		return 0;
-	fd = open(o->stats, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+	fd = open(o->stats, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 	if (fd >= 0)
 		report->stats = fdopen(fd, "w");
 	return report->stats ? 0

@@ -25,7 +25,7 @@ static const char *const answers[TRACE_ANSWER_COUNT] = {
 
 int tracefile_open(struct tracefile *trace, const char *path, struct problem *p)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 
 	trace->file = fd >= 0 ? fdopen(fd, "w") : NULL;
 	return trace->file ? 0 : problem(p, "cannot write --trace %s: %s", path, strerror(errno));

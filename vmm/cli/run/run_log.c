@@ -45,7 +45,8 @@ int run_open_log(struct run *run, struct problem *p)
 	else if (!path || !strcmp(path, "-"))
 		run->log_fd = fcntl(2, F_DUPFD_CLOEXEC, 3);
 	else
-		run->log_fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
+		/* for its owner alone, since the console is in it */
+		run->log_fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
 	if (run->log_fd < 0)
 		return problem(p, "cannot write the log %s: %s", path ? path : "", strerror(errno));
 	if (!hostcpu_has_cpuid_faulting())
