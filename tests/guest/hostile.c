@@ -7,11 +7,14 @@
  * host's standard output, to make the file /tmp/vmp-hostile-proof on the host, or to kill a process
  * there. tests/machine/run checks for these.
  */
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include "base/guest_abi.h"
 #include "tests/guest/check.h"
 
@@ -389,6 +392,54 @@ static void by_privileged(const char *argument)
 	__asm__ volatile("movl %%cr3, %%eax" : : : "eax");
 }
 
+static void copy_program(const char *name)
+{
+	static char bytes[65536];
+	int from = open("/proc/self/exe", O_RDONLY);
+	int to = open(name, O_WRONLY | O_CREAT | O_TRUNC, 0755);
+	ssize_t n;
+
+	while ((n = read(from, bytes, sizeof bytes)) > 0)
+		if (write(to, bytes, (size_t)n) != n)
+			break;
+	expect("a copy of this program", from >= 0 && to >= 0 && !n);
+	close(from);
+	close(to);
+}
+
+/* As an ordinary user: a program whose name has a second line gets a fault.  The kernel prints the
+ * name, and so the line; with "Kernel panic" it looks like the end of a panic. */
+static void by_name(const char *argument)
+{
+	static const char folder[] = "/tmp/hostile",
+			  name[] = "/tmp/hostile/a\n---[ end Kernel panic";
+	int status = 0;
+	pid_t child;
+
+	(void)argument;
+	mkdir(folder, 0777);
+	chmod(folder, 0777);
+	child = fork();
+	if (!child) {
+		if (setgid(1000) || setuid(1000))
+			_exit(1);
+		copy_program(name);
+		execl(name, "x", "crash", NULL);
+		_exit(1);
+	}
+	waitpid(child, &status, 0);
+	expect("the program got its signal", WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
+	sleep(1); /* as long as the message needs, by far */
+}
+
+/* For by_name(): without a handler the kernel prints the program's name. */
+static void by_crash(const char *argument)
+{
+	(void)argument;
+	signal(SIGSEGV, SIG_DFL);
+	__asm__ volatile("movl $1, 8" : : : "memory");
+}
+
 static const struct method {
 	const char *name;
 	void (*try)(const char *argument);
@@ -400,7 +451,8 @@ static const struct method {
 	{ "kernel", by_kernel_memory, false }, { "iret", by_window_iret, false },
 	{ "window", by_window_hypercall, false }, { "gate", by_gate, false },
 	{ "stublist", by_stub_list, false }, { "want", by_slot_want, false },
-	{ "tell", by_slot_tell, false },
+	{ "tell", by_slot_tell, false }, { "name", by_name, false },
+	{ "crash", by_crash, false },
 	{ "zero", by_page_zero, false }, { "marker", by_marker, true },
 	{ "hypercall", by_hypercall, true }, { "privileged", by_privileged, true },
 };
@@ -432,6 +484,6 @@ int main(int argc, char **argv)
 			return run(&methods[i], argc > 2 ? argv[2] : NULL);
 	fprintf(stderr, "usage: hostile "
 		"int80|syscall|sysenter|farjump|stub|flat|kernel|iret|window|gate|stublist|want|"
-		"tell|zero|marker|hypercall|privileged [ADDRESS]\n");
+		"tell|name|crash|zero|marker|hypercall|privileged [ADDRESS]\n");
 	return 2;
 }

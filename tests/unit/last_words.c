@@ -52,6 +52,17 @@ static void only_at_a_lines_start(void)
 	CU_ASSERT(!*w.panic && !*w.bug && !w.over);
 }
 
+/* The kernel prints names of programs and files, in which users of the guest put what they like. */
+static void names_end_no_machine(void)
+{
+	forget();
+	w.up = true;
+	hear("x[9]: segfault at 8 ip 8048 sp bf90 error 6 in a\n---[ end Kernel panic[8048000+1]");
+	CU_ASSERT_FALSE(w.over);
+	hear("Kernel panic - not syncing: sysrq\n");
+	CU_ASSERT_STRING_EQUAL(w.panic, "sysrq");
+}
+
 static void long_lines_are_cut(void)
 {
 	char text[1000];
@@ -73,6 +84,7 @@ int main(void)
 		UNIT_TEST(first_panic_counts),
 		UNIT_TEST(latest_error_counts),
 		UNIT_TEST(only_at_a_lines_start),
+		UNIT_TEST(names_end_no_machine),
 		UNIT_TEST(long_lines_are_cut),
 		UNIT_END
 	};

@@ -30,7 +30,7 @@ static void hear_line(struct last_words *w, const char *line, size_t bytes)
 
 	if (why && !*w->panic)
 		keep(w->panic, sizeof w->panic, why, line + bytes);
-	w->over |= after(line, bytes, END_MARK) != NULL;
+	w->over |= !w->up && after(line, bytes, END_MARK) != NULL;
 	for (size_t n = 0; n < sizeof errors / sizeof *errors; n++)
 		if (after(line, bytes, errors[n]))
 			keep(w->bug, sizeof w->bug, line, line + bytes);

@@ -2,8 +2,9 @@
  *
  * A kernel that panics late ends its machine by a hypercall.  One that panics before its initcalls
  * prints the panic and loops for ever; then the end mark of the panic is all that can be known.
- * The text comes from the guest: nothing here is more than a text, and a guest's root that prints
- * an end mark ends its own machine, which it may.
+ * When programs run in the guest, the mark says nothing: the kernel prints names that any user of
+ * the guest has chosen, and a name may contain lines.  The other texts can be forged so, too, but
+ * they only explain an end.
  */
 #ifndef VMM_CLI_RUN_LAST_WORDS_H
 #define VMM_CLI_RUN_LAST_WORDS_H
@@ -14,7 +15,8 @@
 struct last_words {
 	char panic[200]; /* why the kernel panicked; empty: it has not */
 	char bug[200];	 /* the latest line that reports an error in the kernel; or empty */
-	bool over;	 /* the kernel has printed all of its panic, and runs no more */
+	bool up;	 /* set by the caller: programs run in the guest, or may */
+	bool over;	 /* before that, the kernel has printed all of its panic: it runs no more */
 };
 
 /* Takes the text of one message of the guest kernel: lines, without or with their ends. */

@@ -12,10 +12,11 @@
 
 enum { LOG_LINE = 1024 };
 
-/* In the background: userland is there.  From here on the machine lives without its starter. */
+/* Userland is there.  In the background the machine lives without its starter from here on. */
 void run_on_machine_up(struct run *run, const struct message *m, const struct msg_machine_up *up)
 {
 	(void)m, (void)up;
+	run->said.up = true;
 	if (run->rebooted)
 		dup2(run->log_fd, 2); /* this start's log */
 	if (!run->starter)
@@ -88,28 +89,47 @@ static void end_by_kernel(struct run *run, const char *said, const char *why)
 	run_end(run, EXIT_VMP_FAILURE, p.line);
 }
 
-void run_on_log(struct run *run, const struct message *m, const struct msg_log *log)
+/* Writes a message to the log.  Each of its lines gets the prefix: a guest's message may contain
+ * names with newlines, and must not look like the messages of another part. */
+static void write_log_lines(struct run *run, const struct msg_log *log, const char *text,
+			    const char *end)
 {
 	char line[LOG_LINE], cpu[16] = "";
+
+	if (log->cpu != ~0u)
+		snprintf(cpu, sizeof cpu, " cpu %u", log->cpu);
+	do {
+		const char *line_end = memchr(text, '\n', (size_t)(end - text));
+		int n;
+
+		if (!line_end)
+			line_end = end;
+		n = snprintf(line, sizeof line, "node %u%s: %.*s\n", log->node, cpu,
+			     (int)(line_end - text), text);
+		run_log_write(run, line, n < (int)sizeof line ? (size_t)n : sizeof line - 1);
+		text = line_end + 1;
+	} while (text < end);
+}
+
+void run_on_log(struct run *run, const struct message *m, const struct msg_log *log)
+{
 	const char *data = m->payload;
-	int n, text = (int)m->payload_bytes;
+	int text = (int)m->payload_bytes;
 
 	if (log->level == LOG_ERROR) {
 		report_death(run, data, text);
 		return;
 	}
+	run->said.up |= run->loads; /* it was saved when programs ran */
 	if (log->cpu != ~0u)
 		last_words_hear(&run->said, data, (size_t)text);
 	if (run->said.over) /* so early that it cannot end its machine */
 		end_by_kernel(run, "the guest kernel panicked as it began", run->said.panic);
 	if (run->log_fd < 0)
 		return;
-	if (log->cpu != ~0u)
-		snprintf(cpu, sizeof cpu, " cpu %u", log->cpu);
 	while (text && data[text - 1] == '\n')
 		text--;
-	n = snprintf(line, sizeof line, "node %u%s: %.*s\n", log->node, cpu, text, data);
-	run_log_write(run, line, n < (int)sizeof line ? (size_t)n : sizeof line - 1);
+	write_log_lines(run, log, data, data + text);
 }
 
 /* Returns whether the machine starts again: its guest is a system of its own. */
