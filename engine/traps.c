@@ -335,6 +335,8 @@ void engine_on_stop(struct cpu_engine *e, const struct engine_stop *s)
 	bool carried_out, at_iret, watched, guest_watched;
 
 	end_shadow(e);
+	if (v->dead) /* its registers showed that it has left them */
+		return;
 	if (has_left_segments(s)) {
 		vcpu_kill(v, "guest code left its segments: code segment %x at %x (signal %u)",
 			  (unsigned)s->cs, v->eip, (unsigned)s->signal);

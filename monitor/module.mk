@@ -5,7 +5,7 @@ MONITOR_OBJECTS := monitor/monitor.o monitor/ptrace_run.o monitor/process.o moni
 	monitor/direct_serve.o \
 	monitor/fpstate.o monitor/fpregs.o \
 	monitor/cpu_state.o monitor/cpu_freeze.o monitor/cpu_debug.o monitor/watch.o \
-	monitor/cpu_handover.o
+	monitor/cpu_handover.o monitor/process_fpu.o
 $(eval $(call program,vmp-monitor,\
 	$(MONITOR_OBJECTS) $(ENGINE_OBJECTS) $(VCPU_OBJECTS) $(BASE_OBJECTS),-lZydis))
 

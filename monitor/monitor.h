@@ -4,8 +4,8 @@
  *
  * Reading order: monitor.c (a monitor's life), engine/loop.c (the loop of both engines),
  * ptrace_run.c (what the ptrace engine does in it), process.c (the VM process under ptrace),
- * direct_serve.c (the direct engine's VM processes and their calls), pages.c (host mappings that
- * follow the guest's page tables), guestmem.c (pins: touching RAM that other hosts may want),
+ * process_fpu.c (its FPU), direct_serve.c (the direct engine's VM processes and their calls),
+ * pages.c (host mappings that follow the guest's page tables), guestmem.c (pins: touching RAM that other hosts may want),
  * insn.c (what an ordinary instruction touches), env.c (what the virtual CPU asks of the world),
  * rings.c (virtio), channel.c (messages with the node daemon), cpu_freeze.c (standing still for a
  * snapshot), cpu_debug.c (and for a debugger), cpu_handover.c (to and from other hosts),

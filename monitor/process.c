@@ -299,6 +299,9 @@ static void registers_from_host(struct monitor *m)
 		window_close(m->vm.window, v);
 	v->seg[SEG_DS] = r->ds, v->seg[SEG_ES] = r->es, v->seg[SEG_FS] = r->fs,
 	v->seg[SEG_GS] = r->gs;
+	if (r->fs_base >> 32 || r->gs_base >> 32) /* 64-bit code alone can set such a base */
+		vcpu_kill(v, "guest code left its segments: base of fs %lx, of gs %lx",
+			  (unsigned long)r->fs_base, (unsigned long)r->gs_base);
 }
 
 struct stop {
@@ -345,66 +348,6 @@ static void translate(struct monitor *m, const struct stop *why, struct engine_s
 	if (m->engine.stepping && why->signal == SIGTRAP && s->code == TRAP_BRKPT &&
 	    m->vcpu.eip == m->engine.left_eip)
 		s->signal = SIGUSR1;
-}
-
-/* Save the registers of a stopped process.  If ptrace reports that it does not exist, it has been
- * killed.  Wait until it is dead, so that monitor_end() reports its death as the cause. */
-static int save_stopped(pid_t pid, uint8_t *to)
-{
-	int bytes = fpstate_save(pid, to);
-	siginfo_t child;
-
-	while (bytes == -ESRCH && waitid(P_PID, pid, &child, WEXITED | WNOWAIT | __WALL) &&
-	       errno == EINTR)
-		;
-	return bytes;
-}
-
-int process_fpu_save(struct monitor *m, uint8_t *to)
-{
-	static uint8_t xsave[DIRECT_XSAVE_BYTES];
-	struct xsave_layout layout;
-	uint32_t bytes;
-
-	if (!m->direct_engine)
-		return save_stopped(m->vm.pid, to);
-	bytes = m->direct->xsave_bytes;
-	if (!bytes) /* the VM process has not run yet */
-		return fpstate_at_reset(to);
-	if (bytes > sizeof xsave)
-		return -EINVAL;
-	memcpy(xsave, m->direct->xsave, bytes);
-	fpstate_layout(&layout);
-	return fpstate_pack(&layout, xsave, bytes, to);
-}
-
-int process_fpu_load(struct monitor *m, const uint8_t *from, size_t bytes, char *why,
-		     size_t why_bytes)
-{
-	if (!m->direct_engine)
-		return fpstate_load(m->vm.pid, from, bytes, why, why_bytes);
-	memcpy(m->direct_fpu, from, bytes);
-	m->direct_fpu_bytes = bytes;
-	return 0;
-}
-
-int process_fpu_change(struct monitor *m, const uint8_t *from, size_t bytes)
-{
-	static uint8_t xsave[DIRECT_XSAVE_BYTES];
-	uint32_t xsave_bytes = m->direct->xsave_bytes;
-	struct xsave_layout layout;
-	char why[160];
-
-	if (!m->direct_engine)
-		return fpstate_load(m->vm.pid, from, bytes, why, sizeof why) ? -EINVAL : 0;
-	if (!xsave_bytes || xsave_bytes > sizeof xsave) /* the VM process has not run yet */
-		return -EBUSY;
-	memcpy(xsave, m->direct->xsave, xsave_bytes);
-	fpstate_layout(&layout);
-	if (fpstate_unpack(&layout, from, bytes, xsave, xsave_bytes, why, sizeof why))
-		return -EINVAL;
-	memcpy(m->direct->xsave, xsave, xsave_bytes);
-	return 0;
 }
 
 /* --- running ---------------------------------------------------------------------------------- */
@@ -474,15 +417,27 @@ static void resume_and_wait(struct monitor *m, int request, struct stop *why)
 	}
 }
 
+/* False: the host refuses them, and the machine ends. */
+static bool set_registers(struct monitor *m, const struct user_regs_struct *r)
+{
+	if (!ptrace(PTRACE_SETREGS, m->vm.pid, 0, r) || errno == ESRCH)
+		return true;
+	monitor_end(m, END_GUEST_FAULT, EXIT_VMP_FAILURE, "CPU %u: the host refuses registers: cs "
+		    "%llx ss %llx ds %llx es %llx fs %llx at %llx gs %llx at %llx: %s", m->cpu,
+		    r->cs, r->ss, r->ds, r->es, r->fs, r->fs_base, r->gs, r->gs_base,
+		    strerror(errno));
+	return false;
+}
+
 bool process_enter(struct monitor *m, struct engine_stop *stop)
 {
 	struct stop why;
 
 	registers_to_host(m);
-	if (ptrace(PTRACE_SETREGS, m->vm.pid, 0, &m->vm.regs) && errno != ESRCH)
-		bug("ptrace refuses registers: cs %llx ss %llx ds %llx es %llx fs %llx gs %llx: %s",
-		    m->vm.regs.cs, m->vm.regs.ss, m->vm.regs.ds, m->vm.regs.es, m->vm.regs.fs,
-		    m->vm.regs.gs, strerror(errno));
+	if (!set_registers(m, &m->vm.regs)) {
+		*stop = (struct engine_stop){ .signal = 0 };
+		return false;
+	}
 	resume_and_wait(m, m->engine.stepping ? PTRACE_SINGLESTEP : PTRACE_CONT, &why);
 	while (why.kind != STOP_DIED && ptrace(PTRACE_GETREGS, m->vm.pid, 0, &m->vm.regs)) {
 		if (errno != ESRCH)
@@ -546,8 +501,8 @@ bool process_stub_flush(struct monitor *m)
 	regs.orig_rax = ~0ull;
 	regs.rbx = STUB_PAGE_ADDRESS + offsetof(struct stub_page, op);
 	regs.rbp = count;
-	if (ptrace(PTRACE_SETREGS, m->vm.pid, 0, &regs) && errno != ESRCH)
-		bug("ptrace refuses the stub's registers: %s", strerror(errno));
+	if (!set_registers(m, &regs))
+		return true;
 	do { /* a kick is lost here: the caller checks its posts again before guest code runs */
 		resume_and_wait(m, PTRACE_CONT, &why);
 	} while (why.kind == STOP_SIGNAL && why.signal != SIGTRAP && why.signal != SIGSEGV &&

@@ -392,6 +392,35 @@ static void by_privileged(const char *argument)
 	__asm__ volatile("movl %%cr3, %%eax" : : : "eax");
 }
 
+/* 64-bit code gives fs or gs a base in the host kernel's half of the address space, and goes back.
+ * No 32-bit segment has such a base, and the host refuses a tracer that sets one. */
+static void set_base(unsigned char modrm)
+{
+	enum { AT = 0x50000000, BACK = AT + 0x800, WAYS = 200000000 };
+	const uint64_t base = 0xffff800000000000;
+	const uint32_t back_at = BACK;
+	unsigned char *m = mmap((void *)AT, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
+				MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	struct { uint32_t offset; uint16_t selector; } __attribute__((packed)) to = { AT, 0x33 },
+		*from = (void *)(m + 0x800);
+
+	/* movabs base,%rax; wrfsbase %rax or wrgsbase %rax; ljmp *BACK */
+	memcpy(m, "\x48\xb8........\xf3\x48\x0f\xae.\xff\x2c\x25....", 22);
+	memcpy(m + 2, &base, 8);
+	m[14] = modrm;
+	memcpy(m + 18, &back_at, 4);
+	__asm__ volatile("movl $1f, %0; movw %%cs, %1; ljmp *%2\n"
+			 "1:"
+			 : "=m"(from->offset), "=m"(from->selector)
+			 : "m"(to)
+			 : "eax", "memory");
+	for (volatile unsigned n = 0; n < WAYS; n++) /* until a tick */
+		;
+}
+
+static void by_fs_base(const char *argument) { (void)argument, set_base(0xd0); }
+static void by_gs_base(const char *argument) { (void)argument, set_base(0xd8); }
+
 static void copy_program(const char *name)
 {
 	static char bytes[65536];
@@ -452,7 +481,8 @@ static const struct method {
 	{ "window", by_window_hypercall, false }, { "gate", by_gate, false },
 	{ "stublist", by_stub_list, false }, { "want", by_slot_want, false },
 	{ "tell", by_slot_tell, false }, { "name", by_name, false },
-	{ "crash", by_crash, false },
+	{ "crash", by_crash, false }, { "fsbase", by_fs_base, false },
+	{ "gsbase", by_gs_base, false },
 	{ "zero", by_page_zero, false }, { "marker", by_marker, true },
 	{ "hypercall", by_hypercall, true }, { "privileged", by_privileged, true },
 };
@@ -484,6 +514,6 @@ int main(int argc, char **argv)
 			return run(&methods[i], argc > 2 ? argv[2] : NULL);
 	fprintf(stderr, "usage: hostile "
 		"int80|syscall|sysenter|farjump|stub|flat|kernel|iret|window|gate|stublist|want|"
-		"tell|name|crash|zero|marker|hypercall|privileged [ADDRESS]\n");
+		"tell|name|crash|fsbase|gsbase|zero|marker|hypercall|privileged [ADDRESS]\n");
 	return 2;
 }
