@@ -53,8 +53,11 @@ void handover_give(struct monitor *m)
 	m->handover.give_wanted = false;
 	m->handover.frozen = true;
 	n = state_save(m, m->started, payload);
-	if (n < 0)
-		bug("CPU %u: the VM process does not give its registers: %s", m->cpu, strerror(-n));
+	if (n < 0) { /* hostile code may have damaged them */
+		monitor_end(m, END_FAILURE, EXIT_VMP_FAILURE, "CPU %u cannot be moved: %s", m->cpu,
+			    strerror(-n));
+		return;
+	}
 	save_counters(m->slot, &counters);
 	memcpy(payload + n, &counters, sizeof counters);
 	if (fault_on(FAULT_MOVE_DAMAGE))
