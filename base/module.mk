@@ -9,8 +9,10 @@ $(B)/base/wire.o: CPPFLAGS += $(WIRE_HASH)
 $(B)/base/wire.o: $(WIRE_FILES)
 
 BASE_OBJECTS := $(addprefix base/,confine.o log.o hostshm.o machine.o packet.o quantity.o wire.o \
-	faultpoint.o schedule.o beside.o cpufeatures.o filepass.o killed.o undofile.o)
+	faultpoint.o schedule.o beside.o cpufeatures.o filepass.o killed.o \
+	printable.o undofile.o)
 $(eval $(call unit-test,confine,tests/unit/confine.o base/confine.o,-lpthread))
+$(eval $(call unit-test,printable,tests/unit/printable.o base/printable.o))
 $(eval $(call unit-test,barrier,tests/unit/barrier.o))
 $(eval $(call unit-test,filepass,tests/unit/filepass.o base/filepass.o))
 $(eval $(call unit-test,touch,tests/unit/touch.o,-lpthread))

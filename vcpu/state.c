@@ -118,6 +118,9 @@ enum vcpu_state_fault vcpu_state_take(struct vcpu *v, const volatile struct vcpu
 	taken.dead = theirs.dead;
 	__builtin_memcpy(taken.dead_reason, theirs.dead_reason, sizeof taken.dead_reason);
 	taken.dead_reason[sizeof taken.dead_reason - 1] = 0;
+	for (char *c = taken.dead_reason; *c; c++) /* it goes to terminals */
+		if (*c < ' ' || *c > '~')
+			*c = '?';
 	taken.yields = theirs.yields;
 	taken.delivering = theirs.delivering;
 	*v = taken;

@@ -35,7 +35,8 @@ CPU_FUZZ_OBJECTS := $(VCPU_OBJECTS) monitor/fpstate.o
 $(eval $(call unit-test,cpu_fuzz,tests/fuzz/replay-cpu.o tests/fuzz/cpu.o $(CPU_FUZZ_OBJECTS),))
 SNAPSHOT_FUZZ_OBJECTS := $(addprefix vmm/cli/snapshot/,kept.o saved.o snapfile.o) \
 	vmm/cli/parts/part.o vmm/cli/parts/recordlist.o vmm/shared/problem.o \
-	$(addprefix base/,machine.o quantity.o log.o wire.o packet.o faultpoint.o cpufeatures.o)
+	$(addprefix base/,machine.o quantity.o log.o wire.o packet.o faultpoint.o cpufeatures.o \
+		printable.o)
 $(eval $(call unit-test,snapshot_fuzz,\
 	tests/fuzz/replay-snapshot.o tests/fuzz/snapshot.o $(SNAPSHOT_FUZZ_OBJECTS),-lz))
 ELF_FUZZ_OBJECTS := vmm/cli/guest/elfdeps.o vmm/cli/guest/ldcache.o \

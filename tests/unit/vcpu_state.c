@@ -97,6 +97,19 @@ static void taken_from_the_hostile(void)
 	CU_ASSERT(bounded && whole && refused > 1000);
 }
 
+/* The reason goes to the user's terminal; ours are plain. */
+static void no_escapes_from_the_hostile(void)
+{
+	static struct vcpu theirs;
+
+	fresh();
+	theirs = fake.v;
+	theirs.dead = VCPU_KILLED;
+	strcpy(theirs.dead_reason, "\x1b]0;title\x07\nreason: \xc2\x9b~ and\x7f");
+	CU_ASSERT_EQUAL(vcpu_state_take(&fake.v, &theirs), VCPU_STATE_GOOD);
+	CU_ASSERT_STRING_EQUAL(fake.v.dead_reason, "?]0;title??reason: ??~ and?");
+}
+
 static void cut_anywhere(void)
 {
 	fresh();
@@ -179,6 +192,7 @@ int main(void)
 	static const struct unit_test tests[] = {
 		UNIT_TEST(round_trip),
 		UNIT_TEST(taken_from_the_hostile),
+		UNIT_TEST(no_escapes_from_the_hostile),
 		UNIT_TEST(cut_anywhere),
 		UNIT_TEST(damaged_anywhere),
 		UNIT_TEST(foreign_and_versioned),

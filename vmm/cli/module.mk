@@ -6,7 +6,7 @@ VMP_OBJECTS := $(VMP_SOURCES:.c=.o) \
 		presence private_folder vote \
 		problem reaper tsc) \
 	phoenix/calls/netconf.o $(patsubst %,base/%.o,log machine netspec packet quantity wire \
-		beside confine faultpoint cpufeatures filepass killed undofile)
+		printable beside confine faultpoint cpufeatures filepass killed undofile)
 VMP_OBJECTS += vmm/cli/watch/reportpage_text.o
 VMP_OBJECTS += vmm/cli/web/webfiles_text.o
 $(B)/vmm/cli/watch/reportpage_text.o: $(B)/vmm/cli/watch/report.html

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/log.h"
+#include "base/printable.h"
 #include "vmm/cli/jsontext.h"
 #include "vmm/cli/query/dumptext.h"
 #include "vmm/cli/query/pagenames.h"
@@ -66,13 +67,14 @@ void dumps_print_regs(struct query *q)
 	if (q->o->json)
 		printf("[");
 	for (uint32_t cpu = 0; cpu < q->info.machine.cpus; cpu++) {
-		const char *text = q->dump[cpu] ? q->dump[cpu] : "";
+		char none[] = "", *text = q->dump[cpu] ? q->dump[cpu] : none;
 
 		if (q->o->json) {
 			print_cpu_json(q, cpu, text);
 			continue;
 		}
 		printf("%s", cpu ? "\n" : "");
+		printable_text(text, strlen(text));
 		if (*text)
 			dump_print(stdout, text, &symbols);
 		else

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "base/log.h"
+#include "base/printable.h"
 #include "vmm/cli/query/query.h"
 #include "vmm/cli/rundir.h"
 
@@ -121,14 +122,17 @@ int logs_print(struct logs_reader *r, bool ended, FILE *out, struct problem *p)
 {
 	char bytes[65536];
 	ssize_t n;
+	bool shown = isatty(fileno(out));
 
 	if (!find_place(r, ended))
 		return 0;
 	while ((n = read_at(r->fd, bytes, sizeof bytes, r->at)) > 0) {
-		if (fwrite(bytes, 1, (size_t)n, out) != (size_t)n)
-			return problem(p, "cannot write the log: %s", strerror(errno));
 		r->at += n;
 		remember(r, bytes, (size_t)n);
+		if (shown)
+			printable_text(bytes, (size_t)n);
+		if (fwrite(bytes, 1, (size_t)n, out) != (size_t)n)
+			return problem(p, "cannot write the log: %s", strerror(errno));
 	}
 	if (n < 0)
 		return problem(p, "cannot read the log: %s", strerror(errno));

@@ -16,6 +16,7 @@
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/printable.h"
 #include "base/quantity.h"
 #include "base/undofile.h"
 #include "vmm/cli/watch/reportpage.h"
@@ -66,16 +67,6 @@ static void on_limit(void *context)
 	run_proceed_to_end(run);
 }
 
-/* Makes text that the guest may have influenced one line without control characters for the
- * terminal. */
-static void make_printable(char *line)
-{
-	line[strcspn(line, "\r\n")] = 0;
-	for (; *line; line++)
-		if ((unsigned char)*line < ' ' || *line == 0x7f)
-			*line = '?';
-}
-
 /* Ends the run; the first call counts.  `line` may be empty; status 125 always comes with one. */
 void run_end(struct run *run, int status, const char *line)
 {
@@ -85,7 +76,8 @@ void run_end(struct run *run, int status, const char *line)
 	run->status = status;
 	run_tell_over(run); /* before the machine's processes there have ended */
 	names_explain(&run->cluster.names, line, run->why.line, sizeof run->why.line);
-	make_printable(run->why.line);
+	run->why.line[strcspn(run->why.line, "\r\n")] = 0;
+	printable_line(run->why.line); /* the guest may have chosen a part of it */
 	run->report_expected = run_wants_report(run) && !run->why.line[0] && !run->forced;
 	if (run->report_expected)
 		report_expect(&run->report, run->hosts);

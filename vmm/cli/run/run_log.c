@@ -18,6 +18,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "base/printable.h"
 #include "vmm/shared/hostcpu.h"
 
 enum { LOG_MOST = 1 << 20, LOG_KEPT = 1 << 19, LOG_LOOK_NS = 1000000000 };
@@ -49,6 +50,7 @@ int run_open_log(struct run *run, struct problem *p)
 		run->log_fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
 	if (run->log_fd < 0)
 		return problem(p, "cannot write the log %s: %s", path ? path : "", strerror(errno));
+	run->log_shown = isatty(run->log_fd);
 	if (!hostcpu_has_cpuid_faulting())
 		dprintf(run->log_fd, "vmp: this processor cannot make CPUID trap: the guest's "
 			"programs see the host's own CPUID; the guest kernel manages all the state "
@@ -77,18 +79,39 @@ int run_log_cut(int fd, size_t most, size_t kept)
 	return result;
 }
 
-void run_log_write(struct run *run, const char *bytes, size_t n)
+/* Returns false if it cannot be written. */
+static bool write_all(int fd, const char *bytes, size_t n)
 {
 	while (n) {
-		ssize_t done = write(run->log_fd, bytes, n);
+		ssize_t done = write(fd, bytes, n);
 
 		if (done < 0 && errno == EINTR)
 			continue;
 		if (done <= 0)
-			return; /* a full disk under the log does not stop the machine */
+			return false;
 		bytes += done;
 		n -= (size_t)done;
 	}
+	return true;
+}
+
+/* A full disk under the log does not stop the machine. */
+void run_log_write(struct run *run, const char *bytes, size_t n)
+{
+	char shown[4096];
+
+	while (run->log_shown && n) {
+		size_t part = n < sizeof shown ? n : sizeof shown;
+
+		memcpy(shown, bytes, part);
+		printable_text(shown, part);
+		if (!write_all(run->log_fd, shown, part))
+			return;
+		bytes += part;
+		n -= part;
+	}
+	if (!write_all(run->log_fd, bytes, n))
+		return;
 	if (run->log_kept)
 		run_log_cut(run->log_fd, LOG_MOST, LOG_KEPT);
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "base/log.h"
+#include "base/printable.h"
 #include "vmm/cli/query/dumptext.h"
 
 enum { LOG_LINE = 1024 };
@@ -65,6 +66,7 @@ static void report_death(struct run *run, const char *text, int bytes)
 	if (!state || !out)
 		die("no memory");
 	pageheat_load_symbols(&symbols, run->kernel);
+	printable_text(state, strlen(state));
 	dump_print(out, state, &symbols);
 	fclose(out);
 	run_hide_progress(run);

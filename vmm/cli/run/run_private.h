@@ -108,6 +108,7 @@ struct run {
 	uint64_t start_ns, connect_ns;
 	const char *kernel;	/* path of the guest kernel */
 	int log_fd, archive_fd;
+	bool log_shown; /* on a terminal */
 	bool log_kept; /* the log is in memory, for `vmp logs`, and is cut when it grows too long */
 	struct loop_event *log_look;
 	bool interactive, raw, connected;

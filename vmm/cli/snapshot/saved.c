@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/layout.h"
+#include "base/printable.h"
 #include "base/virtio_abi.h"
 
 enum { BLOCK_BYTES = 4096 };
@@ -233,14 +234,6 @@ const char *saved_disk(const struct snapshot_disk *disk, char *spec, size_t byte
 	return spec;
 }
 
-/* Makes a path fit to be printed on a terminal: it may be any text. */
-static void make_printable(char *path)
-{
-	for (char *c = path; *c; c++)
-		if (*c < 0x20 || *c == 0x7f)
-			*c = '?';
-}
-
 int saved_choose_disk(const struct snapshot_disk *disk, const char *given, bool own, char *spec,
 		      size_t bytes, struct problem *p)
 {
@@ -253,7 +246,7 @@ int saved_choose_disk(const struct snapshot_disk *disk, const char *given, bool 
 			       ? 0
 			       : problem(p, "the path of its disk image is too long");
 	snprintf(path, sizeof path, "%s", disk->path);
-	make_printable(path);
+	printable_line(path); /* it may be any text */
 	if (!given)
 		return problem(p, "its disk image is %.400s, %s: if that is right, say --disk with "
 			       "its path", path, disk->mode ?
@@ -312,7 +305,7 @@ int saved_choose_folder(const struct saved_machine *s, const char *given, bool g
 		return problem(p, "--share: the saved machine writes to its live folder: leave ,ro "
 			       "away");
 	snprintf(path, sizeof path, "%s", folder->path);
-	make_printable(path);
+	printable_line(path);
 	if (!given && !(folder->read_only && own))
 		return problem(p, "its live folder is %.400s, %s: if that is right, say --share "
 			       "with its path, as DIR,live", path, folder->read_only ?
