@@ -477,6 +477,7 @@ void direct_run(struct monitor *m)
 			check_alive(m);
 			continue;
 		}
+		unheard_look(m);
 		if (atomic_load(&m->direct->turn) == TURN_MONITOR) {
 			serve(m);
 			continue;

@@ -2,7 +2,7 @@
 MONITOR_OBJECTS := monitor/monitor.o monitor/ptrace_run.o monitor/process.o monitor/pages.o \
 	monitor/guestmem.o monitor/insn.o monitor/env.o monitor/rings.o monitor/virtqueue.o \
 	monitor/localdisk.o monitor/localnet.o monitor/dma.o monitor/prd.o monitor/channel.o \
-	monitor/direct_serve.o \
+	monitor/direct_serve.o monitor/unheard.o \
 	monitor/fpstate.o monitor/fpregs.o \
 	monitor/cpu_state.o monitor/cpu_freeze.o monitor/cpu_debug.o monitor/watch.o \
 	monitor/cpu_handover.o monitor/process_fpu.o

@@ -5,7 +5,8 @@
  * Reading order: monitor.c (a monitor's life), engine/loop.c (the loop of both engines),
  * ptrace_run.c (what the ptrace engine does in it), process.c (the VM process under ptrace),
  * process_fpu.c (its FPU), direct_serve.c (the direct engine's VM processes and their calls),
- * pages.c (host mappings that follow the guest's page tables), guestmem.c (pins: touching RAM that other hosts may want),
+ * unheard.c (and those that do not call), pages.c (host mappings that
+ * follow the guest's page tables), guestmem.c (pins: touching RAM that other hosts may want),
  * insn.c (what an ordinary instruction touches), env.c (what the virtual CPU asks of the world),
  * rings.c (virtio), channel.c (messages with the node daemon), cpu_freeze.c (standing still for a
  * snapshot), cpu_debug.c (and for a debugger), cpu_handover.c (to and from other hosts),
@@ -124,6 +125,8 @@ struct monitor {
 	bool freeze_wanted, frozen; /* cpu_freeze.c */
 	struct handover handover;
 	struct debug debug;
+	/* unheard.c: the last look, the VM processes' time then, and how many looks counted */
+	struct { uint64_t looked_ns, used_ns; unsigned looks; } unheard;
 	uint32_t dump_seq;
 	uint32_t io_seq;
 	timer_t timer;
@@ -141,6 +144,9 @@ void monitor_announce(struct monitor *m); /* tell the daemon that this CPU can b
 /* Sleep until *word is no longer `value`, or a second has passed, or a signal arrives.  After a
  * second the daemon is told if another CPU alone can wake this one. */
 void monitor_sleep(struct monitor *m, _Atomic uint32_t *word, uint32_t value);
+
+/* unheard.c: end the machine if hostile code has let no message through for half a minute. */
+void unheard_look(struct monitor *m);
 
 /* ptrace_run.c: run the virtual CPU until the machine ends. */
 void ptrace_run_prepare(struct monitor *m);

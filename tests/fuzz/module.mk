@@ -60,7 +60,8 @@ $(eval $(call unit-test,vpg_handshake_fuzz,\
 
 # tests/fuzz/monitor.c includes pages.c, process.c and direct_serve.c.
 MONITOR_FUZZ_OBJECTS := $(addprefix monitor/,ptrace_run.o env.o guestmem.o insn.o \
-	fpregs.o fpstate.o process_fpu.o cpu_state.o cpu_freeze.o cpu_debug.o cpu_handover.o) \
+	fpregs.o fpstate.o process_fpu.o cpu_state.o cpu_freeze.o cpu_debug.o cpu_handover.o \
+	unheard.o) \
 	$(ENGINE_OBJECTS) $(VCPU_OBJECTS) $(BASE_OBJECTS)
 $(eval $(call unit-test,monitor_calls_fuzz,\
 	tests/fuzz/replay-monitor.o tests/fuzz/monitor.o $(MONITOR_FUZZ_OBJECTS),-lZydis))

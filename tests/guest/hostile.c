@@ -421,6 +421,35 @@ static void set_base(unsigned char modrm)
 static void by_fs_base(const char *argument) { (void)argument, set_base(0xd0); }
 static void by_gs_base(const char *argument) { (void)argument, set_base(0xd8); }
 
+/* 64-bit code blocks all signals, the engine's kick among them, by rt_sigreturn.  Then it spins, or
+ * with an argument sleeps on the word that wakes the VM process after a call of its monitor. */
+static void by_sigmask(const char *argument)
+{
+	enum { AT = 0x50000000, FRAME = AT + 0x1000, STACK = AT + 0x3000, WORDS = 64 };
+	/* movabs $FRAME + 8,%rsp; mov $15,%eax; syscall; ud2 */
+	static const unsigned char go[] = { 0x48, 0xbc, 0x08, 0x10, 0, 0x50, 0, 0, 0, 0,
+					    0xb8, 15, 0, 0, 0, 0x0f, 0x05, 0x0f, 0x0b },
+		spin[] = { 0xeb, 0xfe },
+		/* 1: futex(DIRECT_SHARED_ADDRESS + 32, FUTEX_WAIT, 0, NULL); jmp 1b */
+		rest[] = { 0x48, 0xbf, 0x20, 0x00, 0x01, 0x00, 0x01, 0x70, 0, 0, 0x31, 0xf6,
+			   0x31, 0xd2, 0x4d, 0x31, 0xd2, 0xb8, 202, 0, 0, 0, 0x0f, 0x05,
+			   0xeb, 0xe6 };
+	enum { FLAGS = 0, DISABLED = 3, RSP = 20, RIP = 21, EFLAGS = 22, SEGMENTS = 23, MASK = 37 };
+	unsigned char *m = mmap((void *)AT, 4 * 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
+				MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_POPULATE, -1, 0);
+	uint64_t frame[WORDS] = { [FLAGS] = 6, [DISABLED] = 2, [RSP] = STACK, [RIP] = AT + 0x100,
+				  [EFLAGS] = 0x202, [SEGMENTS] = 0x2bull << 48 | 0x33,
+				  [MASK] = ~0ull };
+
+	memcpy(m, go, sizeof go);
+	memcpy(m + 0x100, argument ? rest : spin, argument ? sizeof rest : sizeof spin);
+	memcpy(m + 0x1008, frame, sizeof frame);
+	memset(m + 0x2000, 0, 2 * 4096);
+	printf("begun\n");
+	fflush(stdout);
+	far_jump(0x33, AT);
+}
+
 static void copy_program(const char *name)
 {
 	static char bytes[65536];
@@ -482,7 +511,7 @@ static const struct method {
 	{ "stublist", by_stub_list, false }, { "want", by_slot_want, false },
 	{ "tell", by_slot_tell, false }, { "name", by_name, false },
 	{ "crash", by_crash, false }, { "fsbase", by_fs_base, false },
-	{ "gsbase", by_gs_base, false },
+	{ "gsbase", by_gs_base, false }, { "sigmask", by_sigmask, false },
 	{ "zero", by_page_zero, false }, { "marker", by_marker, true },
 	{ "hypercall", by_hypercall, true }, { "privileged", by_privileged, true },
 };
@@ -514,6 +543,7 @@ int main(int argc, char **argv)
 			return run(&methods[i], argc > 2 ? argv[2] : NULL);
 	fprintf(stderr, "usage: hostile "
 		"int80|syscall|sysenter|farjump|stub|flat|kernel|iret|window|gate|stublist|want|"
-		"tell|name|crash|fsbase|gsbase|zero|marker|hypercall|privileged [ADDRESS]\n");
+		"tell|name|crash|fsbase|gsbase|sigmask|"
+		"zero|marker|hypercall|privileged [ADDRESS]\n");
 	return 2;
 }
