@@ -53,6 +53,17 @@ static void give_vcpu(struct monitor *m)
 
 /* --- VM processes ----------------------------------------------------------------------------- */
 
+/* Other processes of the host read the numbers there, to kick this CPU. */
+static void forget_process(struct monitor *m, pid_t pid)
+{
+	for (unsigned space = 0; space < MAX_SPACES; space++) {
+		if (atomic_load(&m->shm->vm_pid[m->cpu][space]) == pid)
+			atomic_store(&m->shm->vm_pid[m->cpu][space], 0);
+		if (atomic_load(&m->shm->user_pid[m->cpu][space]) == pid)
+			atomic_store(&m->shm->user_pid[m->cpu][space], 0);
+	}
+}
+
 /* Report the signals that the VM process's handler has ignored. */
 static void check_signals(struct monitor *m)
 {
@@ -78,7 +89,11 @@ static void check_alive(struct monitor *m)
 		kill(child.si_pid, SIGCONT);
 		child.si_pid = 0;
 	}
-	if (waitpid(-1, &status, WNOHANG) <= 0)
+	/* from its reaping on, another process may get its number: no kick goes there any more */
+	if (waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT) || !child.si_pid)
+		return;
+	forget_process(m, child.si_pid);
+	if (waitpid(child.si_pid, &status, WNOHANG) <= 0)
 		return;
 	hostshm_forget_pins(m->slot); /* the daemon may be waiting for one of them */
 	if (WIFSIGNALED(status))
@@ -188,6 +203,7 @@ static int start_space(struct monitor *m, unsigned space)
 	if (m->strict)
 		close_pipes(&m->vm.pipes);
 	if (error && m->vm.user[space].pid) {
+		forget_process(m, m->vm.user[space].pid);
 		kill(m->vm.user[space].pid, SIGKILL);
 		waitpid(m->vm.user[space].pid, NULL, 0);
 		m->vm.user[space].pid = 0;

@@ -363,6 +363,8 @@ static void wait_for_stop(struct monitor *m, struct stop *why)
 			if (errno != EINTR)
 				bug("waitpid: %s", strerror(errno));
 		if (!WIFSTOPPED(status)) {
+			/* another process may get its number, which must not be kicked */
+			atomic_store(&m->shm->vm_pid[m->cpu][0], 0);
 			*why = (struct stop){ .kind = STOP_DIED };
 			why->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 			return;

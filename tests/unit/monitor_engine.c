@@ -79,6 +79,7 @@ static void a_killed_vm_process_is_named(void)
 	kill(t.shm->vm_pid[0][0], SIGKILL);
 	CU_ASSERT(machine_play(&t, true));
 	CU_ASSERT_EQUAL(atomic_load(&t.shm->slot[0].pin[1]), 0);
+	CU_ASSERT_EQUAL(t.shm->vm_pid[0][0], 0); /* nobody kicks who gets its number */
 	CU_ASSERT_EQUAL(t.end.reason, END_PART_DIED);
 	CU_ASSERT_PTR_NOT_NULL(strstr(t.why, "VM process of CPU 0"));
 	machine_stop(&t);
