@@ -139,7 +139,8 @@ bool machine_hear(struct machine *t, enum msg_type type, struct packet *p)
 		if (p->header.type == MSG_VIRTIO_ASK)
 			on_virtio_ask(t, p);
 	} while (p->header.type == MSG_LOG || p->header.type == MSG_HELLO ||
-		 p->header.type == MSG_VIRTIO_ASK);
+		 p->header.type == MSG_VIRTIO_ASK ||
+		 p->header.type == MSG_CPU_HALTED /* a spare that has waited for a second */);
 	return p->header.type == type;
 }
 
