@@ -9,6 +9,7 @@
 #include "tests/unit/unit.h"
 #include "vmm/node/pages/batch.h"
 #include "vmm/node/pages/extract.h"
+#include "vmm/node/pages/hoard.h"
 #include "vmm/node/pages/hold.h"
 #include "vmm/node/pages/room.h"
 #include "vmm/node/pages/share.h"
@@ -554,6 +555,16 @@ static void test_spin(void)
 			CU_FAIL_FATAL(rows[i].text);
 }
 
+static void test_hoards(void)
+{
+	enum { SHARE = 1 << 17, MOST = SHARE + SHARE / SHARE_ABOVE };
+
+	CU_ASSERT_FALSE(hoard_is_seen(0, SHARE) || hoard_is_seen(MOST, SHARE));
+	CU_ASSERT_FALSE(hoard_is_seen(MOST + SHARE / HOARD_PART + HOARD_PAGES, SHARE));
+	CU_ASSERT_TRUE(hoard_is_seen(MOST + SHARE / HOARD_PART + HOARD_PAGES + 1, SHARE));
+	CU_ASSERT_FALSE(hoard_is_seen(1 << 24, 1 << 24));
+}
+
 int main(void)
 {
 	static const struct unit_test tests[] = {
@@ -575,6 +586,7 @@ int main(void)
 		{ "pages that follow each other", test_runs },
 		{ "pages leave all processes, and come back", test_extract },
 		{ "and by a small pipe", test_extract_by_a_small_pipe },
+		UNIT_TEST(test_hoards),
 		UNIT_END
 	};
 

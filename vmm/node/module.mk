@@ -3,7 +3,7 @@ in = $(patsubst %,vmm/node/%.o,$(1))
 NODE_WIRE := $(call in,$(addprefix wire/,clients conn control dispatch links \
 	localsock net overlay route \
 	tunnels))
-NODE_PAGES := $(call in,$(addprefix pages/,barriers batch batch_choice both extract hold \
+NODE_PAGES := $(call in,$(addprefix pages/,barriers batch batch_choice both extract hoard hold \
 	misses pagestore pagetrace room share spill spin spin_sees starts \
 	starts_choice wants))
 NODE_MOVES := $(call in,$(addprefix moves/,handover movequeue moves policy processors))

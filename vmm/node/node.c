@@ -30,6 +30,7 @@
 #include "vmm/node/hosts/hosts.h"
 #include "vmm/node/moves/policy.h"
 #include "vmm/node/moves/processors.h"
+#include "vmm/node/pages/hoard.h"
 #include "vmm/node/pages/pagetrace.h"
 #include "vmm/node/pages/wants.h"
 #include "vmm/node/poll.h"
@@ -125,6 +126,7 @@ static void start(struct node *node)
 	wants_start(node);
 	trace_start(node);
 	pagestore_start(node);
+	hoard_start(node);
 	clock_start(node);
 	log_debug("starts");
 	overlay_start(node);

@@ -185,6 +185,7 @@ struct node {
 
 	int control_fd;
 	struct loop_event *control_event;
+	struct loop_event *hoard; /* looks at the memory file; NULL: no limit */
 	struct client_slot client[MAX_CLIENTS];
 
 	/* start, node 0 */
