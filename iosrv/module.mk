@@ -20,9 +20,10 @@ $(foreach t,server $(if $(SAN),,confined),$(eval $(call unit-test,iosrv_$(t),\
 $(B)/tests/unit/iosrv_server $(B)/tests/unit/iosrv_confined: $(B)/vmp-iosrv
 $(eval $(call unit-test,iosrv_net,tests/unit/iosrv_net.o $(IOSRV_TEST_OBJECTS),))
 $(B)/tests/unit/iosrv_net: $(B)/vmp-net
-$(eval $(call program,vmp-net,iosrv/vmp_net.o iosrv/net_filter.o iosrv/refuse.o base/netspec.o \
-	base/confine.o base/log.o,-lslirp))
+$(eval $(call program,vmp-net,iosrv/vmp_net.o iosrv/net_filter.o iosrv/net_answers.o \
+	iosrv/refuse.o base/netspec.o base/confine.o base/log.o,-lslirp))
 $(eval $(call unit-test,net_filter,tests/unit/net_filter.o iosrv/net_filter.o,))
+$(eval $(call unit-test,net_answers,tests/unit/net_answers.o iosrv/net_answers.o base/netspec.o,))
 NINEP_OBJECTS := $(patsubst %,iosrv/ninep%.o,_fields _files _open _names _attributes _contents \
 	_locks _saved) \
 	iosrv/ninep.o

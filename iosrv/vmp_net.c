@@ -36,6 +36,7 @@
 #include "base/log.h"
 #include "base/netspec.h"
 #include "base/netframe.h"
+#include "iosrv/net_answers.h"
 #include "iosrv/net_filter.h"
 #include "iosrv/refuse.h"
 
@@ -58,6 +59,7 @@ static struct {
 	int socket;
 	Slirp *slirp;
 	bool loopback; /* the guest may reach it: no frame is dropped */
+	struct net_answers answers;
 	struct timer timer; /* of the router's advertisements: libslirp has no other */
 	struct waiting *first, *last;
 	unsigned n_waiting;
@@ -114,7 +116,12 @@ static void give_waiting(void)
 
 static ssize_t on_packet(const void *frame, size_t bytes, void *of)
 {
+	uint8_t changed[NET_FRAME_BYTES];
+
 	(void)of;
+	if (bytes <= sizeof changed &&
+	    net_answers_to_guest(&net.answers, frame, bytes, changed, clock_now_ns()))
+		frame = changed;
 	if (bytes <= NET_FRAME_BYTES && (net.first || !give(frame, bytes)))
 		keep(frame, bytes);
 	return (ssize_t)bytes;
@@ -212,7 +219,8 @@ static void take_frames(void)
 			exit(0); /* the I/O server has gone */
 		if (n < 0)
 			return;
-		if (net.loopback || net_filter_passes(frame, (size_t)n))
+		if (net_answers_from_guest(&net.answers, frame, (size_t)n, clock_now_ns()) ||
+		    net.loopback || net_filter_passes(frame, (size_t)n))
 			slirp_input(net.slirp, frame, (int)n);
 	}
 }
@@ -382,6 +390,7 @@ int main(int argc, char **argv)
 	log_open("vmp-net", 2, LOG_WARN);
 	parse(argc, argv, &spec, &patient);
 	start_slirp(&spec);
+	net_answers_start(&net.answers, &spec);
 	for (unsigned i = 0; i < spec.n_forwards; i++)
 		forward(&spec.forward[i], patient);
 	confine();
