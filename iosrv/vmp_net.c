@@ -256,9 +256,10 @@ static void run_once(void)
 	if (n < 0 && errno != EINTR)
 		die("cannot wait for the network: %s", strerror(errno));
 	give_waiting();
-	slirp_pollfds_poll(net.slirp, n < 0, polled_events, NULL);
+	/* First the frames: one may tell the guest's address, for which libslirp's queue waits. */
 	if (net.polled[0].revents)
 		take_frames();
+	slirp_pollfds_poll(net.slirp, n < 0, polled_events, NULL);
 	run_timer();
 }
 

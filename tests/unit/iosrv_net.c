@@ -349,6 +349,61 @@ static void test_port_in_use(void)
 	close(taken);
 }
 
+/* This guest says its address only when it is asked, and sends nothing else.  Returns whether an
+ * IPv4 packet of `protocol` comes. */
+static bool comes_when_asked(uint8_t protocol)
+{
+	static const uint8_t answer[42] = { 0x52, 0x55, 10, 0, 2, 2, 2,	 'v', 'm', 'p', 0,
+					    1,	  8,	6,  0, 1, 8, 0,	 6,   4,   0,	2,
+					    2,	  'v',	'm', 'p', 0, 1,	 10,  0,   2,	15,
+					    0x52, 0x55, 10, 0, 2, 2, 10, 0,   2,   2 };
+	static const uint8_t who[6] = { 0, 1, 10, 0, 2, 15 };
+	uint8_t frame[NET_FRAME_BYTES];
+	ssize_t n;
+
+	while ((n = hear(frame, sizeof frame)) > 0) {
+		if (n >= 42 && frame[12] == 8 && frame[13] == 6 &&
+		    !memcmp(frame + 20, who, 2) && !memcmp(frame + 38, who + 2, 4))
+			CU_ASSERT_EQUAL(send(card, answer, sizeof answer, 0), sizeof answer);
+		if (n >= 34 && frame[12] == 8 && frame[13] == 0 && frame[23] == protocol)
+			return true;
+	}
+	return false;
+}
+
+/* What comes first waits in libslirp until the guest has said its address, and no longer. */
+static void test_first(int type, uint8_t protocol)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
+	socklen_t bytes = sizeof at;
+	int taken = socket(AF_INET, type, 0), from = socket(AF_INET, type | SOCK_NONBLOCK, 0);
+	char spec[64], first[NET_FRAME_BYTES];
+
+	CU_ASSERT(!bind(taken, (struct sockaddr *)&at, sizeof at) &&
+		  !getsockname(taken, (struct sockaddr *)&at, &bytes));
+	close(taken);
+	snprintf(spec, sizeof spec, "user,forward=%s127.0.0.1:%u:22",
+		 type == SOCK_DGRAM ? "udp:" : "", ntohs(at.sin_port));
+	start_net(spec);
+	CU_ASSERT(hear(first, sizeof first) == 1);
+	connect(from, (struct sockaddr *)&at, sizeof at);
+	if (type == SOCK_DGRAM)
+		CU_ASSERT_EQUAL(send(from, "first", 5, 0), 5);
+	CU_ASSERT_TRUE(comes_when_asked(protocol));
+	close(from);
+	stop_net();
+}
+
+static void test_first_datagram(void)
+{
+	test_first(SOCK_DGRAM, IPPROTO_UDP);
+}
+
+static void test_first_connection(void)
+{
+	test_first(SOCK_STREAM, IPPROTO_TCP);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct unit_test tests[] = {
@@ -358,6 +413,8 @@ int main(int argc, char **argv)
 		{ "the card of a machine that stands still", test_card_stands_still },
 		{ "vmp-net", test_net },
 		{ "a port that is in use", test_port_in_use },
+		{ "the first datagram", test_first_datagram },
+		{ "the first connection", test_first_connection },
 		UNIT_END
 	};
 	char *slash;
