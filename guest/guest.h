@@ -75,6 +75,14 @@ void root_name_servers(void);
 /* Returns only if the root's init cannot be run; a line has said why. */
 void root_run_init(void);
 
+/* power.c: `poweroff`, `halt` and `reboot`. */
+/* From now on their signals end the machine, while init listens. */
+void power_take_requests(void);
+/* Whether such a signal may interrupt this process here. */
+void power_listen(bool now);
+/* In a child: the signals are its own again. */
+void power_forget(void);
+
 /* more_cpus.c: bring up the other processors. */
 void more_cpus_bring_up(void);
 

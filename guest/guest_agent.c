@@ -507,6 +507,23 @@ static void serve_sessions(void)
 
 static void on_child(int signal) { (void)signal; }
 
+/* The machine is switched off: its other processes get the same signal. */
+static volatile sig_atomic_t leaves;
+
+static void on_leave(int signal)
+{
+	(void)signal;
+	leaves = 1;
+}
+
+static bool has_sessions(void)
+{
+	for (unsigned i = 0; i < AGENT_SESSIONS; i++)
+		if (sessions[i])
+			return true;
+	return false;
+}
+
 __attribute__((noreturn)) static void serve(const struct user *machine)
 {
 	struct pollfd fds[1 + AGENT_SESSIONS * 3];
@@ -522,19 +539,23 @@ __attribute__((noreturn)) static void serve(const struct user *machine)
 		if (fds[0].revents)
 			read_frames(machine);
 		serve_sessions();
+		if (leaves && !has_sessions()) /* the last one's end has been reported */
+			_exit(0);
 	}
 }
 
-/* SIGCHLD is let in by ppoll() alone, so that no death is missed. */
-static void catch_children(void)
+/* The signals are let in by ppoll() alone, so that no death is missed. */
+static void catch_signals(void)
 {
-	struct sigaction action = { .sa_handler = on_child };
-	sigset_t child;
+	struct sigaction action = { .sa_handler = on_child }, leave = { .sa_handler = on_leave };
+	sigset_t caught;
 
-	sigemptyset(&child);
-	sigaddset(&child, SIGCHLD);
-	sigprocmask(SIG_BLOCK, &child, NULL);
+	sigemptyset(&caught);
+	sigaddset(&caught, SIGCHLD);
+	sigaddset(&caught, SIGTERM);
+	sigprocmask(SIG_BLOCK, &caught, NULL);
 	sigaction(SIGCHLD, &action, NULL);
+	sigaction(SIGTERM, &leave, NULL);
 	signal(SIGPIPE, SIG_IGN);
 }
 
@@ -550,6 +571,6 @@ void agent_start(const struct user *machine)
 		return;
 	}
 	setsid();
-	catch_children();
+	catch_signals();
 	serve(machine);
 }

@@ -16,7 +16,8 @@
  *                   Standard input is the file /vmp/stdin, if there is one.
  *                   tests/machine/unframe.c reads the packets.
  *
- * Beside it runs the agent (guest_agent.c), which carries out `vmp exec`.
+ * Beside it runs the agent (guest_agent.c), which carries out `vmp exec`.  `poweroff`, `halt` and
+ * `reboot` send signals to this process (power.c).
  *
  * Nothing here polls, except for the window's size, once a second beside a shell.  All of it must
  * work when one of the machine's disks or devices does not: a step of the set-up that fails is
@@ -498,12 +499,14 @@ bool reap_command(pid_t command, int *status, int options)
 	int s;
 	pid_t pid;
 
+	power_listen(true);
 	while ((pid = waitpid(-1, &s, options)) > 0 || (pid < 0 && errno == EINTR))
 		if (pid == command) {
 			*status = s;
-			return true;
+			break;
 		}
-	return false;
+	power_listen(false);
+	return pid == command;
 }
 
 /* Two full pipes of 64 KiB, 4 KiB at a time. */
@@ -558,6 +561,7 @@ void forget_signals(void)
 	sigemptyset(&none);
 	signal(SIGCHLD, SIG_DFL);
 	signal(SIGPIPE, SIG_DFL);
+	power_forget();
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
@@ -682,9 +686,11 @@ int main(void)
 	command = text ? split_strings(text, bytes) : NULL;
 	if (!command || !*command) {
 		console_follow_window(window_device, window);
+		power_take_requests();
 		end_machine(console_run_shell(&window, &user), -1);
 	}
 
+	power_take_requests();
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &child, NULL);
