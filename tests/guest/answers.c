@@ -1,8 +1,8 @@
 /* answers.c - a UDP server in the guest behind a forwarded port, and who asks it, on the host.
  *
- *   answers serve PORT		in the guest: prints "up", and answers each datagram.  Before
- *				that, it sends where the gateway has nothing to pass on: to the port that the datagram names,
- *				and to the sender's own from another port.
+ *   answers serve PORT		in the guest: prints "up", and answers each datagram.  Before that,
+ *				it sends where the gateway has nothing to pass on: to the port that
+ *				the datagram names, and to the sender's own from another port.
  *   answers ask ADDRESS PORT TRIES
  *				on the host: asks until an answer comes, twice with one socket, and
  *				prints how often it asked first.  Fails if anything else comes.
