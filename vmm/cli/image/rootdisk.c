@@ -44,6 +44,69 @@ static bool is_image(const char *path, size_t n, char label[17])
 	return found;
 }
 
+/* ---- A signal while an image is packed ---- */
+
+static const int ending[] = { SIGINT, SIGTERM, SIGHUP };
+static volatile pid_t packer;
+static volatile sig_atomic_t ended_by;
+
+/* Ends the packer, which removes what it has made; the rest is done when it is gone. */
+static void on_ending(int signal)
+{
+	int error = errno;
+
+	ended_by = signal;
+	if (packer > 0)
+		kill(packer, SIGTERM);
+	errno = error;
+}
+
+/* A signal that is ignored stays so. */
+static void catch_ending(struct sigaction before[ARRAY_LEN(ending)])
+{
+	const struct sigaction ours = { .sa_handler = on_ending, .sa_flags = SA_RESTART };
+
+	for (unsigned i = 0; i < ARRAY_LEN(ending); i++) {
+		sigaction(ending[i], NULL, &before[i]);
+		if (before[i].sa_handler != SIG_IGN)
+			sigaction(ending[i], &ours, NULL);
+	}
+}
+
+static void leave_ending(const struct sigaction before[ARRAY_LEN(ending)])
+{
+	for (unsigned i = 0; i < ARRAY_LEN(ending); i++)
+		sigaction(ending[i], &before[i], NULL);
+	if (ended_by)
+		raise(ended_by);
+}
+
+/* Forks.  A signal waits until the parent knows the child's number. */
+static pid_t fork_packer(void)
+{
+	sigset_t these, before;
+	pid_t pid;
+
+	sigemptyset(&these);
+	for (unsigned i = 0; i < ARRAY_LEN(ending); i++)
+		sigaddset(&these, ending[i]);
+	sigprocmask(SIG_BLOCK, &these, &before);
+	pid = fork();
+	packer = pid;
+	if (pid > 0 && ended_by)
+		kill(pid, SIGTERM);
+	if (!pid)
+		for (unsigned i = 0; i < ARRAY_LEN(ending); i++) {
+			struct sigaction its;
+
+			sigaction(ending[i], NULL, &its);
+			if (its.sa_handler == on_ending)
+				signal(ending[i], SIG_DFL);
+		}
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	return pid;
+}
+
 /* ---- A folder or an archive ---- */
 
 static void become_packer(const char *source, const char *file, int errors, pid_t parent)
@@ -85,7 +148,7 @@ static int run_packer(const char *source, const char *file, struct problem *p)
 	int ends[2], status = 0;
 	pid_t parent = getpid(), pid;
 
-	if (pipe2(ends, O_CLOEXEC) || (pid = fork()) < 0)
+	if (pipe2(ends, O_CLOEXEC) || (pid = fork_packer()) < 0)
 		return problem(p, "--root %s: %s", source, strerror(errno));
 	if (!pid)
 		become_packer(source, file, ends[1], parent);
@@ -93,6 +156,7 @@ static int run_packer(const char *source, const char *file, struct problem *p)
 	last_line(ends[0], line, sizeof line);
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
+	packer = 0;
 	if (WIFEXITED(status) && !WEXITSTATUS(status))
 		return 0;
 	return problem(p, "--root: %s", *line ? line : "vmp-image was killed");
@@ -103,13 +167,18 @@ static int pack(const char *source, struct problem *p)
 {
 	const char *temporary = getenv("TMPDIR");
 	char folder[PATH_MAX - 16], file[PATH_MAX];
+	struct sigaction before[ARRAY_LEN(ending)];
 	int fd = -1;
 
 	snprintf(folder, sizeof folder, "%s/vmp-root.XXXXXX",
 		 temporary && *temporary ? temporary : "/var/tmp");
-	if (!mkdtemp(folder))
-		return problem(p, "--root: cannot make a folder %s: %s; see TMPDIR", folder,
-			       strerror(errno));
+	catch_ending(before);
+	if (!mkdtemp(folder)) {
+		problem(p, "--root: cannot make a folder %s: %s; see TMPDIR", folder,
+			strerror(errno));
+		leave_ending(before);
+		return -1;
+	}
 	snprintf(file, sizeof file, "%s/image", folder);
 	if (!run_packer(source, file, p)) {
 		fd = open(file, O_RDWR | O_CLOEXEC);
@@ -118,6 +187,7 @@ static int pack(const char *source, struct problem *p)
 	}
 	unlink(file);
 	rmdir(folder);
+	leave_ending(before);
 	return fd;
 }
 
