@@ -47,14 +47,33 @@ static void move(const char *where)
 		complain("the root cannot have", where);
 }
 
-/* The share stays where it is, in memory or on the host. */
-static void keep_share(void)
+/* Says on the console, and on the command's standard error, why nothing starts. */
+static void say_outside(const char *line)
+{
+	int fd = open("/dev/vmp-err", O_WRONLY | O_CLOEXEC);
+
+	fputs(line, stderr);
+	if (fd < 0)
+		return;
+	write_all(fd, line, strlen(line));
+	close(fd);
+}
+
+/* The share stays where it is, in memory or on the host.  A root that cannot be written to must have
+ * the folder, as those of `vmp image` do. */
+static bool keep_share(void)
 {
 	if (access("/share", F_OK) < 0)
-		return;
-	mkdir(NEW "/share", 0755);
-	if (mount("/share", NEW "/share", NULL, MS_BIND | MS_REC, NULL) < 0)
-		complain("the root cannot have", "/share");
+		return true;
+	if (mkdir(NEW "/share", 0755) < 0 && errno == EROFS) {
+		say_outside("init: the root has no folder /share, and cannot get one, since it is "
+			    "read only; take ,snapshot instead of ,ro\n");
+		return false;
+	}
+	if (mount("/share", NEW "/share", NULL, MS_BIND | MS_REC, NULL) == 0)
+		return true;
+	complain("the root cannot have", "/share");
+	return false;
 }
 
 /* A link that leads to a place below the new root would be followed in the old one: it is not
@@ -81,13 +100,14 @@ bool root_enter(struct root *root, char **strings)
 		return false;
 	}
 	root->boots = root->boots && has_init();
+	if (!keep_share()) /* while /dev is here, where init reports the status */
+		return false;
 	move("/dev");
 	move("/proc");
 	move("/sys");
 	move("/run");
 	if (!root->boots)
 		move("/tmp");
-	keep_share();
 	if (chdir(NEW) < 0 || mount(".", "/", NULL, MS_MOVE, NULL) < 0 || chroot(".") < 0 ||
 	    chdir("/") < 0) {
 		complain("cannot enter the root", root->device);
