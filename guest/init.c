@@ -288,6 +288,10 @@ void make_folders(char *path)
 	mkdir(path, 0755);
 }
 
+/* The folder of --workdir, if it cannot be entered, and errno's reason. */
+static char *cannot_start;
+static int cannot_start_error;
+
 static void change_to_start_folder(const struct user *user)
 {
 	size_t bytes;
@@ -296,9 +300,26 @@ static void change_to_start_folder(const struct user *user)
 
 	if (folder && *folder)
 		make_folders(folder);
-	if (chdir(start) < 0)
-		complain("cannot start in", start);
+	if (chdir(start) == 0) {
+		free(folder);
+		return;
+	}
+	if (faccessat(vmp_folder, "workdir", F_OK, 0) == 0) {
+		cannot_start_error = errno;
+		cannot_start = folder;
+		return;
+	}
+	complain("cannot start in", start);
 	free(folder);
+}
+
+/* Says on its standard error that the command or shell cannot start in the folder of --workdir. */
+static bool says_cannot_start(void)
+{
+	errno = cannot_start_error;
+	if (cannot_start)
+		complain("cannot start in", cannot_start);
+	return cannot_start;
 }
 
 /* ---- Who ---- */
@@ -586,6 +607,8 @@ static int run_command(char **argv, const struct streams *s, const struct user *
 		dup2(s->out, 1);
 		dup2(s->err, 2);
 		forget_signals();
+		if (says_cannot_start())
+			_exit(STATUS_CANNOT_EXECUTE);
 		become(user);
 		exec_or_explain(argv);
 	}
@@ -685,6 +708,8 @@ int main(void)
 	text = read_file("command", &bytes);
 	command = text ? split_strings(text, bytes) : NULL;
 	if (!command || !*command) {
+		if (says_cannot_start())
+			end_machine(STATUS_CANNOT_EXECUTE, -1);
 		console_follow_window(window_device, window);
 		power_take_requests();
 		end_machine(console_run_shell(&window, &user), -1);

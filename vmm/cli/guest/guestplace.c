@@ -98,6 +98,8 @@ void guestplace_add(struct initramfs *archive, const struct options *o, const ch
 	const char *folder = guestplace_folder(o);
 
 	initramfs_add_bytes(archive, "/vmp/cwd", 0644, folder, strlen(folder) + 1);
+	if (o->workdir)
+		initramfs_add_bytes(archive, "/vmp/workdir", 0644, "", 0);
 	if (o->user)
 		initramfs_add_bytes(archive, "/vmp/user", 0644, o->user, strlen(o->user) + 1);
 	if (strcmp(host_name(o), "vmp"))

@@ -12,6 +12,7 @@
  *                  environment; they override init's own defaults.  Always there.
  *   /vmp/cwd       the folder in which the command or shell starts, ended by a NUL byte; init
  *                  makes it if need be.  Empty: the user's home.  Always there.
+ *   /vmp/workdir   is there if --workdir names that folder: without it nothing starts.
  *   /vmp/user      the user of the command or shell: a name of the guest's /etc/passwd, UID or
  *                  UID:GID.  Absent: root.
  *   /etc/hostname, /etc/hosts, /etc/localtime   replace the image's own, where they differ.
