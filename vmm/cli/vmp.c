@@ -1,6 +1,8 @@
 /* vmp.c - the command `vmp`: parses the options and calls the command's function. */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 #include "base/faultpoint.h"
 #include "base/limits.h"
@@ -12,12 +14,21 @@
 
 #define VMP_VERSION "0.1"
 
+/* Returns the status after the last output: what could not be written is an error. */
+static int printed(bool well)
+{
+	if (well && !fflush(stdout))
+		return 0;
+	log_error("cannot write standard output: %s", strerror(errno));
+	return EXIT_VMP_FAILURE;
+}
+
 static int print_help(enum verb verb)
 {
 	static char text[8192];
 
 	options_help(verb, text, sizeof text);
-	return fputs(text, stdout) < 0 || fflush(stdout) ? EXIT_VMP_FAILURE : 0;
+	return printed(fputs(text, stdout) >= 0);
 }
 
 static int (*const functions[VERB_COUNT])(const struct options *) = {
@@ -33,18 +44,17 @@ int vmp_help(const struct options *o) { return print_help(o->verb); }
 int vmp_version(const struct options *o)
 {
 	(void)o;
-	puts("vmp " VMP_VERSION " (engines: ptrace, direct)");
-	return fflush(stdout) ? EXIT_VMP_FAILURE : 0;
+	return printed(puts("vmp " VMP_VERSION " (engines: ptrace, direct)") >= 0);
 }
 
 /* Opens /dev/null for standard streams that the caller has closed, so that none of our sockets gets
- * their number. */
+ * their number.  For reading alone: what is written there is an error, as without a stream. */
 static void open_missing_streams(void)
 {
 	int fd;
 
 	do
-		fd = open("/dev/null", O_RDWR);
+		fd = open("/dev/null", O_RDONLY);
 	while (fd >= 0 && fd <= 2);
 	if (fd > 2)
 		close(fd);

@@ -1,6 +1,7 @@
 /* machines.c - `vmp ps`: all machines of this user, from their run folders.  It asks no daemon. */
 #include "vmm/cli/query/query.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -101,6 +102,6 @@ int query_ps(const struct options *o)
 		printf("%s]\n", n ? "\n" : "");
 	if (!fflush(stdout))
 		return 0;
-	log_error("cannot write the list");
+	log_error("cannot write the list: %s", strerror(errno));
 	return EXIT_VMP_FAILURE;
 }
