@@ -69,6 +69,18 @@ static int set_list(struct options *o, const struct option_rule *rule, const cha
 	return 0;
 }
 
+/* A guest has one share and one root: the first one would be dropped without a word. */
+static int set_text(struct options *o, const struct option_rule *rule, const char *value)
+{
+	const char **text = (const char **)((char *)o + rule->offset);
+
+	if (*text && (!strcmp(rule->name, "share") || !strcmp(rule->name, "root")))
+		return options_fail(o, "--%s %s: there is --%s %s already, and a guest has one",
+				    rule->name, value, rule->name, *text);
+	*text = value;
+	return 0;
+}
+
 static int apply(struct options *o, const struct option_rule *rule, const char *value)
 {
 	switch (rule->kind) {
@@ -79,8 +91,7 @@ static int apply(struct options *o, const struct option_rule *rule, const char *
 		if (!*value)
 			return options_fail(o, "--%s needs a value: --%s %s", rule->name,
 					    rule->name, rule->value);
-		*(const char **)((char *)o + rule->offset) = value;
-		return 0;
+		return set_text(o, rule, value);
 	case OPTION_NUMBER:
 		return set_number(o, rule, value);
 	case OPTION_TIME:
