@@ -59,8 +59,8 @@ static void say_outside(const char *line)
 	close(fd);
 }
 
-/* The share stays where it is, in memory or on the host.  A root that cannot be written to must have
- * the folder, as those of `vmp image` do. */
+/* The share stays where it is, in memory or on the host.  A root that cannot be written to must
+ * have the folder, as those of `vmp image` do. */
 static bool keep_share(void)
 {
 	if (access("/share", F_OK) < 0)
