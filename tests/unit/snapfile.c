@@ -296,6 +296,25 @@ static void what_is_left_goes(void)
 	CU_ASSERT_EQUAL(files(), 1);
 }
 
+static void a_link_stays(void)
+{
+	char link[] = "/tmp/vmp-link.XXXXXX", target[64];
+	struct stat st;
+	struct problem p;
+	struct snapfile_writer *w;
+
+	close(mkstemp(link));
+	snprintf(target, sizeof target, "%s.target", link);
+	CU_ASSERT(!rename(link, target) && !symlink(target, link));
+	w = snapfile_create(link, &p);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(w);
+	CU_ASSERT_EQUAL(snapfile_commit(w, &p), 0);
+	CU_ASSERT(!lstat(link, &st) && S_ISLNK(st.st_mode));
+	CU_ASSERT(!stat(target, &st) && st.st_size > 0);
+	unlink(link);
+	unlink(target);
+}
+
 static void cannot_be_created(void)
 {
 	CU_ASSERT_PTR_NULL(snapfile_create("/nowhere/at/all", &p));
@@ -494,6 +513,7 @@ int main(void)
 		{ "abandoned leaves nothing", abandoned_leaves_nothing },
 		{ "full disk leaves the old file", full_disk_leaves_the_old_file },
 		{ "what is left goes", what_is_left_goes },
+		{ "a link stays", a_link_stays },
 		{ "cannot be created", cannot_be_created },
 		{ "what cannot be a machine", what_cannot_be_a_machine },
 		{ "disks", disks },

@@ -204,8 +204,11 @@ static void remove_what_is_left(const char *path)
 		closedir(dir);
 }
 
-struct snapfile_writer *snapfile_create(const char *path, struct problem *p)
+struct snapfile_writer *snapfile_create(const char *name, struct problem *p)
 {
+	/* a symbolic link stays: its target is written */
+	char *target = realpath(name, NULL);
+	const char *path = target ? target : name;
 	struct snapfile_writer *w = calloc(1, sizeof *w);
 	struct head head = { .version = SNAPFILE_VERSION };
 	struct stat st;
@@ -213,6 +216,7 @@ struct snapfile_writer *snapfile_create(const char *path, struct problem *p)
 
 	if (!w || deflateInit(&w->z, LEVEL) != Z_OK) {
 		free(w);
+		free(target);
 		problem(p, "no memory");
 		return NULL;
 	}
@@ -232,9 +236,12 @@ struct snapfile_writer *snapfile_create(const char *path, struct problem *p)
 	remove_what_is_left(path);
 	memcpy(head.magic, head_magic, sizeof head.magic);
 	head.crc = checksum(&head, offsetof(struct head, crc));
-	if (!put(w, &head, sizeof head, p))
+	if (!put(w, &head, sizeof head, p)) {
+		free(target);
 		return w;
+	}
 fail:
+	free(target);
 	snapfile_abandon(w);
 	return NULL;
 }
