@@ -296,9 +296,10 @@ static void put_summary(FILE *file, const struct report *report, const struct to
 		t->node.bytes_sent / 1048576.0, (unsigned long long)t->node.messages_sent);
 }
 
-void report_write(struct report *report, const struct options *o, const char *kernel,
-		  uint64_t start_ns, int status)
+int report_write(struct report *report, const struct options *o, const char *kernel,
+		 uint64_t start_ns, int status)
 {
+	int result = 0;
 	struct totals t = sum_up(report);
 	struct problem p;
 
@@ -311,11 +312,16 @@ void report_write(struct report *report, const struct options *o, const char *ke
 		if (ftruncate(fileno(report->stats), 0) && errno != EINVAL)
 			log_warn("cannot empty --stats %s: %s", o->stats, strerror(errno));
 		put_json(report->stats, report, &t, o, start_ns, status);
-		if (fflush(report->stats))
+		if (fflush(report->stats)) {
 			log_error("cannot write --stats %s: %s", o->stats, strerror(errno));
+			result = -1;
+		}
 	}
-	if (tracefile_write(&report->trace, kernel, &p))
-		log_error("%s", p.line);
+	if (tracefile_write(&report->trace, kernel, &p)) {
+		log_error("cannot write --trace %s: %s", o->trace, p.line);
+		result = -1;
+	}
 	if (o->summary)
 		put_summary(stderr, report, &t, o, start_ns);
+	return result;
 }

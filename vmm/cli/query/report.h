@@ -41,9 +41,10 @@ void report_ask_stats(struct report *report, struct client *client, uint32_t hos
 bool report_has_stats(const struct report *report);
 bool report_is_complete(const struct report *report);
 /* Writes --stats FILE and --trace FILE and prints --summary, if they were asked for.  `kernel` is
- * the vmlinux, for symbols. */
-void report_write(struct report *report, const struct options *o, const char *kernel,
-		  uint64_t start_ns, int status);
+ * the vmlinux, for symbols.  Returns 0, or -1 if a file could not be written; a line has said
+ * why. */
+int report_write(struct report *report, const struct options *o, const char *kernel,
+		 uint64_t start_ns, int status);
 void report_free(struct report *report);
 
 #endif

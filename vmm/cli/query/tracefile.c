@@ -203,5 +203,5 @@ int tracefile_write(struct tracefile *trace, const char *kernel, struct problem 
 		(unsigned long long)lost);
 	error |= fflush(trace->file) || ferror(trace->file);
 	pageheat_free_symbols(&symbols);
-	return error ? problem(p, "cannot write --trace: %s", strerror(errno)) : 0;
+	return error ? problem(p, "%s", strerror(errno)) : 0;
 }

@@ -530,9 +530,9 @@ static int run_to_the_end(struct run *run)
 	}
 	if (run->why.line[0])
 		log_error("%s", run->why.line);
-	else if (run->report_expected)
-		report_write(&run->report, run->o, run->kernel, run->start_ns,
-			     run->status);
+	else if (run->report_expected && report_write(&run->report, run->o, run->kernel,
+						      run->start_ns, run->status) && !run->status)
+		run->status = EXIT_VMP_FAILURE; /* not all that was asked for is there */
 	if (run->o->summary && !run->why.line[0])
 		checkpoint_report(&run->checkpoint);
 	recorder_free(&run->recorder);
