@@ -303,6 +303,9 @@ static int write_archive(struct guestprog *g, int fd, struct problem *p)
 	add_command(g);
 	add_root(g);
 	error = initramfs_finish(&g->archive);
+	if (error && *g->archive.failed)
+		return problem(p, "cannot copy %s into the guest: %s", g->archive.failed,
+			       strerror(-error));
 	if (error)
 		return problem(p, "cannot make the archive for the guest: %s", strerror(-error));
 	if ((int64_t)g->archive.bytes > limit)

@@ -35,6 +35,14 @@ static void fail(struct initramfs *archive, int error)
 		archive->error = error;
 }
 
+/* The error is about a file of the host. */
+static void fail_at(struct initramfs *archive, int error, const char *host_path)
+{
+	if (!archive->error)
+		snprintf(archive->failed, sizeof archive->failed, "%.255s", host_path);
+	fail(archive, error);
+}
+
 static void put(struct initramfs *archive, const void *bytes, size_t n)
 {
 	const char *at = bytes;
@@ -248,7 +256,7 @@ void initramfs_add_file(struct initramfs *archive, const char *path, const char 
 	struct stat st;
 
 	if (fd < 0) {
-		fail(archive, -errno);
+		fail_at(archive, -errno, host_path);
 		return;
 	}
 	if (fstat(fd, &st)) {
@@ -304,7 +312,7 @@ void initramfs_add_tree(struct initramfs *archive, const char *path, const char 
 	struct stat st;
 
 	if (!folder || fstat(dirfd(folder), &st)) {
-		fail(archive, -errno);
+		fail_at(archive, -errno, host_path);
 		if (folder)
 			closedir(folder);
 		return;
@@ -318,7 +326,7 @@ void initramfs_add_tree(struct initramfs *archive, const char *path, const char 
 		if (snprintf(inside, sizeof inside, "%s/%s", path, entry->d_name) >= PATH_MAX ||
 		    snprintf(outside, sizeof outside, "%s/%s", host_path, entry->d_name) >=
 			    PATH_MAX)
-			fail(archive, -ENAMETOOLONG);
+			fail_at(archive, -ENAMETOOLONG, host_path);
 		else
 			add_entry(archive, inside, outside);
 	}

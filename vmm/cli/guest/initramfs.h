@@ -37,6 +37,7 @@
 struct initramfs {
 	int fd;
 	int error; /* 0 or the first -errno */
+	char failed[256]; /* the file of the host that it is about, or "" */
 	uint32_t next_inode;
 	uint64_t bytes; /* written so far */
 	/* Folders that the archive has already, so that each is made once.  Owned; freed by
