@@ -300,17 +300,13 @@ static void change_to_start_folder(const struct user *user)
 
 	if (folder && *folder)
 		make_folders(folder);
-	if (chdir(start) == 0) {
-		free(folder);
+	if (chdir(start) == 0)
 		return;
-	}
-	if (faccessat(vmp_folder, "workdir", F_OK, 0) == 0) {
-		cannot_start_error = errno;
-		cannot_start = folder;
-		return;
-	}
-	complain("cannot start in", start);
-	free(folder);
+	cannot_start_error = errno;
+	if (faccessat(vmp_folder, "workdir", F_OK, 0) == 0)
+		cannot_start = folder; /* kept */
+	else
+		complain("cannot start in", start);
 }
 
 /* Says on its standard error that the command or shell cannot start in the folder of --workdir. */
