@@ -40,11 +40,13 @@ static void wait_for_all(void)
 
 static void on_request(int signal)
 {
+	enum { COMMAND_ENDS_US = 100000 }; /* the command that has asked, with its own status */
 	int how = RB_POWER_OFF;
 
 	for (unsigned i = 0; i < N_REQUESTS; i++)
 		if (requests[i].signal == signal)
 			how = requests[i].how;
+	usleep(COMMAND_ENDS_US);
 	kill(-1, SIGTERM);
 	kill(-1, SIGCONT); /* a stopped process, too, ends in order */
 	wait_for_all();

@@ -421,52 +421,6 @@ static void set_base(unsigned char modrm)
 static void by_fs_base(const char *argument) { (void)argument, set_base(0xd0); }
 static void by_gs_base(const char *argument) { (void)argument, set_base(0xd8); }
 
-/* Waits until a tick has just been, so that none comes for a while. */
-static void await_tick(void)
-{
-	struct timespec before, now;
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &before);
-	do
-		clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-	while (now.tv_nsec == before.tv_nsec);
-}
-
-/* 64-bit code touches so many MiB of the guest's RAM where the VM process has it, past the page
- * protocol, and more than this host may use.  It goes back to its segment before each tick. */
-static void by_hoard(const char *argument)
-{
-	enum { AT = 0x50000000, BACK = AT + 0x800, TOGETHER = 2000 };
-	static const unsigned char code[] = {
-		0x89, 0xc9, 0x48, 0xc1, 0xe1, 12,	/* mov %ecx,%ecx; shl $12,%rcx */
-		0x48, 0xbb, 0, 0, 0, 0, 0, 0x71, 0, 0,	/* mov $DIRECT_RAM_ADDRESS,%rbx */
-		0x48, 0x01, 0xcb,			/* add %rcx,%rbx */
-		0xba, TOGETHER & 0xff, TOGETHER >> 8, 0, 0, /* mov $TOGETHER,%edx */
-		0xf0, 0x80, 0x0b, 0x00,			/* 1: lock orb $0,(%rbx) */
-		0x48, 0x81, 0xc3, 0x00, 0x10, 0, 0,	/* add $4096,%rbx */
-		0xff, 0xca, 0x75, 0xf1,			/* dec %edx; jnz 1b */
-		0xff, 0x2c, 0x25, 0x00, 0x08, 0x00, 0x50, /* ljmp *BACK */
-	};
-	uint32_t pages = (argument ? (uint32_t)atoi(argument) : 0) << 8;
-	unsigned char *m = mmap((void *)AT, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
-				MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-	struct { uint32_t offset; uint16_t selector; } __attribute__((packed)) to = { AT, 0x33 },
-		*from = (void *)(m + 0x800);
-
-	memcpy(m, code, sizeof code);
-	for (uint32_t page = 0; page + TOGETHER <= pages; page += TOGETHER) {
-		uint32_t at = page;
-
-		await_tick();
-		__asm__ volatile("movl $1f, %0; movw %%cs, %1; ljmp *%3\n"
-				 "1:"
-				 : "=m"(from->offset), "=m"(from->selector), "+c"(at)
-				 : "m"(to)
-				 : "eax", "ebx", "edx", "memory", "cc");
-	}
-	sleep(5); /* until the daemon has looked */
-}
-
 /* 64-bit code blocks all signals, the engine's kick among them, by rt_sigreturn.  Then it spins, or
  * with an argument sleeps on the word that wakes the VM process after a call of its monitor. */
 static void by_sigmask(const char *argument)
@@ -558,7 +512,6 @@ static const struct method {
 	{ "tell", by_slot_tell, false }, { "name", by_name, false },
 	{ "crash", by_crash, false }, { "fsbase", by_fs_base, false },
 	{ "gsbase", by_gs_base, false }, { "sigmask", by_sigmask, false },
-	{ "hoard", by_hoard, false },
 	{ "zero", by_page_zero, false }, { "marker", by_marker, true },
 	{ "hypercall", by_hypercall, true }, { "privileged", by_privileged, true },
 };
@@ -590,7 +543,7 @@ int main(int argc, char **argv)
 			return run(&methods[i], argc > 2 ? argv[2] : NULL);
 	fprintf(stderr, "usage: hostile "
 		"int80|syscall|sysenter|farjump|stub|flat|kernel|iret|window|gate|stublist|want|"
-		"tell|name|crash|fsbase|gsbase|sigmask|hoard|"
+		"tell|name|crash|fsbase|gsbase|sigmask|"
 		"zero|marker|hypercall|privileged [ADDRESS]\n");
 	return 2;
 }
