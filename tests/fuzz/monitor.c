@@ -98,7 +98,8 @@ NOT_COUNTED static void on_read_of(uintptr_t at)
 {
 	if (at - (uintptr_t)monitor.vm.stub < STUB_FD_BYTES ||
 	    at - (uintptr_t)monitor.slot < sizeof *monitor.slot ||
-	    at - (uintptr_t)monitor.shm->doorbell < sizeof monitor.shm->doorbell)
+	    at - ((uintptr_t)monitor.shm + offsetof(struct host_shm, doorbell)) <
+		    sizeof monitor.shm->doorbell)
 		count_reads();
 }
 
