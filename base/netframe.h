@@ -6,6 +6,10 @@
 enum {
 	NET_MTU = 8000, /* large: each frame is a message, which carries MAX_MSG_PAYLOAD at most */
 	NET_FRAME_BYTES = NET_MTU + 18,
+	NET_HEADER_BYTES = 14, /* a frame's header, with the type at its end */
+	NET_TYPE_IPV4 = 0x0800,
+	NET_TYPE_ARP = 0x0806,
+	NET_TYPE_IPV6 = 0x86dd,
 };
 #define NET_MAC                                                                                    \
 	{                                                                                          \

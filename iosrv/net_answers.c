@@ -8,9 +8,10 @@
 #include "iosrv/net_answers.h"
 
 #include <string.h>
+#include "base/netframe.h"
 
 enum {
-	ETHERNET = 14, /* bytes of the header */
+	ETHERNET = NET_HEADER_BYTES,
 	UDP = 8,
 	PROTOCOL_UDP = 17,
 	MORE_FRAGMENTS = 0x2000,
@@ -28,13 +29,13 @@ struct family {
 };
 
 static const struct family v4 = {
-	false, 0x0800, 0x45, 0xff, 20, 9, 12, 16, 4, { 10, 0, 2, 15 }, { 10, 0, 2, 2 },
+	false, NET_TYPE_IPV4, 0x45, 0xff, 20, 9, 12, 16, 4, { 10, 0, 2, 15 }, { 10, 0, 2, 2 },
 	{ 127, 0, 0, 1 },
 };
 
 /* NET_GUEST_V6, fec0::2, ::1 */
 static const struct family v6 = {
-	true, 0x86dd, 0x60, 0xf0, 40, 6, 8, 24, 16,
+	true, NET_TYPE_IPV6, 0x60, 0xf0, 40, 6, 8, 24, 16,
 	{ 0xfe, 0xc0, [9] = 'v', 'm', 0xff, 0xfe, 'p', 0, 1 }, { 0xfe, 0xc0, [15] = 2 },
 	{ [15] = 1 },
 };

@@ -7,16 +7,14 @@
 #include "iosrv/net_filter.h"
 
 #include <string.h>
+#include "base/netframe.h"
 
 enum {
-	ETHERNET = 14, /* bytes of the header */
+	ETHERNET = NET_HEADER_BYTES,
 	IPV4 = 20,
 	IPV4_DESTINATION = 16,
 	IPV6 = 40,
 	IPV6_DESTINATION = 24,
-	TYPE_ARP = 0x0806,
-	TYPE_IPV4 = 0x0800,
-	TYPE_IPV6 = 0x86dd,
 };
 
 /* 127.0.0.0/8, and 0.0.0.0/8, of which Linux takes 0.0.0.0 for the computer itself. */
@@ -40,10 +38,10 @@ bool net_filter_passes(const uint8_t *frame, size_t bytes)
 	if (bytes < ETHERNET)
 		return false;
 	switch (frame[12] << 8 | frame[13]) {
-	case TYPE_ARP: return true;
-	case TYPE_IPV4:
+	case NET_TYPE_ARP: return true;
+	case NET_TYPE_IPV4:
 		return bytes >= ETHERNET + IPV4 && v4_leaves(frame + ETHERNET + IPV4_DESTINATION);
-	case TYPE_IPV6:
+	case NET_TYPE_IPV6:
 		return bytes >= ETHERNET + IPV6 && v6_leaves(frame + ETHERNET + IPV6_DESTINATION);
 	default: return false;
 	}

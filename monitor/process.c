@@ -536,7 +536,7 @@ void process_set_segment(struct monitor *m, unsigned index, const struct vcpu_se
 		if (ptrace(PTRACE_SET_THREAD_AREA, m->vm.pid, (void *)(uintptr_t)index, &d) &&
 		    errno != ESRCH)
 			log_warn_rarely("the host refuses TLS descriptor %u (base %x): %s", index,
-				 d.base_addr, strerror(errno));
+					d.base_addr, strerror(errno));
 		return;
 	}
 	process_stub_flush(m);

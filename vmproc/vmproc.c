@@ -145,7 +145,7 @@ static long close_direct_jail(void)
 		IF(__NR_clock_gettime, 4), LOAD_LOW(0), MUST_BE(1), GIVE(SECCOMP_RET_ALLOW),
 		IF(__NR_timer_settime, 4), LOAD_LOW(0), MUST_BE(direct.timer),
 		GIVE(SECCOMP_RET_ALLOW),
-		IF(__NR_futex, 22), /* wait or wake, on one of a few words in one 4 GiB */
+		IF(__NR_futex, 22), /* wait or wake: doorbells and a few words, in one 4 GiB */
 		LOAD_LOW(1), BPF_STMT(BPF_ALU | BPF_AND | BPF_K, ~1u), MUST_BE(0),
 		LOAD_HIGH(0), MUST_BE(bells >> 32),
 		LOAD_LOW(0), BPF_STMT(BPF_ALU | BPF_AND | BPF_K, ~(uint32_t)PAGE_MASK),
