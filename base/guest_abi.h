@@ -75,6 +75,7 @@
 /* how many times a CPU that waits for another one spins before it uses a hypercall; 1: no
  * spinning */
 #define VMP_CPU_SPINS 0xffffc028
+#define VMP_CPU_HOST 0xffffc02c	   /* the number of the host where this CPU runs now */
 /* The second is a page of code, which the monitor provides: */
 /* `lcall $VMP_SEL_HOST64` from user mode: as `int $0x80`, returns 2 bytes further on */
 #define VMP_STUB_SYSCALL 0xffffd000
@@ -114,7 +115,9 @@
 #define VMP_HC_COPY_FRAME 15
 /* as `sti; hlt`: enables interrupts and sleeps until one is delivered -> 0 */
 #define VMP_HC_HALT 16
-#define VMP_HC_COUNT 17
+/* tasks have waited for this CPU at most of the last ticks */
+#define VMP_HC_CROWDED 17
+#define VMP_HC_COUNT 18
 
 /* CR3's low bits: the number of the address space among those that the monitor keeps (0-7; two page
  * directories may use one number in turn), and whether the kept translations are still valid. */
@@ -139,6 +142,7 @@
 #define VMP_IOAPIC_GPA 0xfec00000
 #define VMP_LAPIC_GPA 0xfee00000
 #define VMP_LAPIC_TIMER_HZ 1000000000 /* the local APIC's timer counts ns before its divider */
+#define VMP_HOST_VECTOR 0xf7	      /* the interrupt after a move: VMP_CPU_HOST may be another */
 #define VMP_HARDWARE_SUBARCH 0x766d70 /* boot_params.hdr.hardware_subarch: "vmp" */
 
 /* ports and ISA interrupt lines (edge-triggered; line n is IO-APIC pin n) */

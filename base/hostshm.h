@@ -130,6 +130,8 @@ struct vcpu_slot {
 	_Atomic uint32_t halted_for_good;
 	/* 1: somebody has sent a signal, or is about to; the engine clears it before RUNNING */
 	_Atomic uint32_t kicked;
+	/* 1: the guest's tasks wait for this CPU (VMP_HC_CROWDED); the daemon sets 0 */
+	_Atomic uint32_t crowded;
 	/* statistics, written by the engine alone */
 	_Atomic uint64_t traps[TRAP_KIND_COUNT];
 	_Atomic uint64_t time_ns[TIME_KIND_COUNT];

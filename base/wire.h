@@ -124,9 +124,9 @@ enum host_op {
 
 /* Where CPUs run (vmm/shared/placement.h). */
 enum policy { POLICY_AUTO, POLICY_FIXED, POLICY_SPREAD, POLICY_CONCENTRATE, POLICIES };
-/* Since the last poll: percent of the time that the CPU waited for pages, and the number of pages
- * that each host sent. */
-struct cpu_fetches { uint32_t cpu, waited_percent, from[MAX_NODES]; };
+/* Since the last poll: percent of the time that the CPU waited for pages, and that it was halted;
+ * whether tasks have waited for it lately (1); and the number of pages that each host sent. */
+struct cpu_fetches { uint32_t cpu, waited_percent, idle_percent, crowded, from[MAX_NODES]; };
 
 enum snapshot_step {
 	/* C->D0: begin.  D->M, D0->I: all is frozen, copy your state */

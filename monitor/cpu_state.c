@@ -71,6 +71,8 @@ int state_load(struct monitor *m, const uint8_t *from, size_t bytes, bool *start
 	if (process_fpu_load(m, fpu, head.fpu_bytes, why, why_bytes))
 		return -1;
 	m->vcpu = loaded;
+	if (head.started)
+		apic_post(&m->vcpu.apic, VMP_HOST_VECTOR);
 	m->state_came = true;
 	*started = head.started;
 	/* The selectors that this VM process has loaded are not the guest's: load all of them

@@ -229,6 +229,7 @@ static void start_first_space(struct monitor *m)
 		.turn = TURN_VM,
 		.cpu = m->cpu,
 		.n_cpus = m->shm->n_cpus,
+		.host = m->shm->node,
 		.ram_pages = m->shm->ram_pages,
 		.first_page = m->shadow.first_page,
 		.area_limit = m->shadow.area_limit,

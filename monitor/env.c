@@ -259,6 +259,14 @@ static void env_yield(void *ctx, unsigned times)
 		engine_nap(&m->engine);
 }
 
+/* The daemon reads it when it next looks at its slots. */
+static void env_crowded(void *ctx)
+{
+	struct monitor *m = ctx;
+
+	atomic_store(&m->engine.slot->crowded, 1);
+}
+
 /* The VM process of the direct engine has its own. */
 static int env_barrier(void *ctx, const struct barrier_call *call)
 {

@@ -237,7 +237,8 @@ static void registers_to_host(struct monitor *m)
 	r->rsp = v->gpr[ESP], r->rbp = v->gpr[EBP], r->rsi = v->gpr[ESI], r->rdi = v->gpr[EDI];
 	r->r8 = r->r9 = r->r10 = r->r11 = r->r12 = r->r13 = r->r14 = r->r15 = 0;
 	r->rip = v->eip;
-	window_open(m->vm.window, v, window_trap_gate(), atomic_load(&m->slot->spins));
+	window_open(m->vm.window, v, window_trap_gate(), atomic_load(&m->slot->spins),
+		    m->shm->node);
 	if (m->strict)
 		window_restrict(m->vm.window, v);
 	r->eflags = (v->eflags & (native_flags(v) | EFLAGS_RF)) | EFLAGS_FIXED | EFLAGS_IF;

@@ -102,6 +102,12 @@ static void hypercall_halt(struct vcpu *v)
 	set_result(v, 0);
 }
 
+static void hypercall_crowded(struct vcpu *v)
+{
+	v->env->crowded(v->env->ctx);
+	set_result(v, 0);
+}
+
 static void hypercall_tsc_khz(struct vcpu *v) { v->gpr[EAX] = v->env->tsc_khz(v->env->ctx); }
 
 static void hypercall_send_ipi(struct vcpu *v)
@@ -228,6 +234,7 @@ void hypercall(struct vcpu *v)
 		[VMP_HC_CLEAR_FRAMES] = hypercall_clear_frames,
 		[VMP_HC_COPY_FRAME] = hypercall_copy_frame,
 		[VMP_HC_HALT] = hypercall_halt,
+		[VMP_HC_CROWDED] = hypercall_crowded,
 	};
 	uint32_t number = v->gpr[EAX];
 

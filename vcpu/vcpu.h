@@ -110,6 +110,7 @@ struct vcpu_env {
 	void (*machine_end)(void *ctx, unsigned why /* VMP_EXIT_* */, uint32_t status);
 	/* this CPU waits for another one, for the times-th time in a row */
 	void (*yield)(void *ctx, unsigned times);
+	void (*crowded)(void *ctx); /* VMP_HC_CROWDED */
 	int (*barrier)(void *ctx, const struct barrier_call *call); /* base/barrier.h */
 };
 
@@ -126,7 +127,7 @@ struct vcpu_env {
 	.tsc = prefix##tsc, .tsc_khz = prefix##tsc_khz, \
 	.host_cpuid = prefix##host_cpuid, .host_xcr0 = prefix##host_xcr0, \
 	.print = prefix##print, .machine_end = prefix##machine_end, \
-	.yield = prefix##yield, .barrier = prefix##barrier,
+	.yield = prefix##yield, .crowded = prefix##crowded, .barrier = prefix##barrier,
 
 enum vcpu_dead { VCPU_ALIVE, VCPU_TRIPLE_FAULT, VCPU_KILLED };
 

@@ -5,7 +5,8 @@
 extern const char window_syscall_flags[], window_syscall_end[], window_iret_marked[],
 	window_iret_slow[], window_trap[];
 
-void window_open(struct cpu_window *w, struct vcpu *v, uint64_t gate, uint32_t spins)
+void window_open(struct cpu_window *w, struct vcpu *v, uint64_t gate, uint32_t spins,
+		 uint32_t host)
 {
 	w->gate = gate;
 	w->iflag = v->eflags & EFLAGS_IF;
@@ -18,6 +19,7 @@ void window_open(struct cpu_window *w, struct vcpu *v, uint64_t gate, uint32_t s
 	w->syscall_cs = v->window_syscall_cs;
 	w->eoi = v->eoi_offered = apic_end_unwatched(&v->apic);
 	w->spins = spins;
+	w->host = host;
 }
 
 /* (TRICKS: eoi-offer) */

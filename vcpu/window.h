@@ -25,7 +25,7 @@ struct cpu_window {
 	volatile uint32_t eoi;
 	uint32_t slow_return;
 	uint64_t gate;
-	uint32_t spins;
+	uint32_t spins, host;
 };
 #define WINDOW_FIELD(field, address) \
 	_Static_assert(offsetof(struct cpu_window, field) == (address) - VMP_WINDOW, #field)
@@ -37,14 +37,16 @@ WINDOW_FIELD(syscall_eip, VMP_CPU_SYSCALL);
 WINDOW_FIELD(syscall_cs, VMP_CPU_SYSCALL_CS);
 WINDOW_FIELD(eoi, VMP_CPU_EOI);
 WINDOW_FIELD(spins, VMP_CPU_SPINS);
+WINDOW_FIELD(host, VMP_CPU_HOST);
 WINDOW_FIELD(slow_return, WINDOW_SLOW_RETURN);
 WINDOW_FIELD(gate, WINDOW_GATE);
 
-/* window_open() fills the window from v, VMP_CPU_SPINS and the engine's gate before guest code
- * runs.  It writes every word each time: a guest's program may have written any of them, and
- * with --strict the guest kernel, which runs next, trusts them all.  window_close() copies the
+/* window_open() fills the window from v, VMP_CPU_SPINS, VMP_CPU_HOST and the engine's gate before
+ * guest code runs.  It writes every word each time: a guest's program may have written any of them,
+ * and with --strict the guest kernel, which runs next, trusts them all.  window_close() copies the
  * window back after guest code, so that v is complete. */
-void window_open(struct cpu_window *w, struct vcpu *v, uint64_t gate, uint32_t spins);
+void window_open(struct cpu_window *w, struct vcpu *v, uint64_t gate, uint32_t spins,
+		 uint32_t host);
 void window_close(struct cpu_window *w, struct vcpu *v);
 
 /* For a guest that does not trust its users with the window: called after window_open(), and

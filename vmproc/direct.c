@@ -91,7 +91,8 @@ static void registers_out(struct vcpu *v, struct sigcontext *r)
 	if (v->seg[SEG_GS] != direct.entered_with[SEG_GS])
 		WRITE_SEGMENT(gs, vmproc_selector(v->seg[SEG_GS]));
 	window_open(direct.window, v, (uint64_t)direct_gate,
-		    atomic_load_explicit(&direct.slot->spins, memory_order_relaxed));
+		    atomic_load_explicit(&direct.slot->spins, memory_order_relaxed),
+		    direct.shared->host);
 	if (direct.strict || direct.tls_stale || direct.engine.refault.wanted ||
 	    direct_bare_awaits(v))
 		direct.window->slow_return = true;

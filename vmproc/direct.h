@@ -132,7 +132,7 @@ struct direct_shared {
 	uint32_t segments;
 	/* Filled in by the monitor before the start.  A guest may write it all: a VM process
 	 * that starts takes what it maps from its command line (struct vmproc_start). */
-	uint32_t cpu, n_cpus, ram_pages, first_page, area_limit, many_hosts, always_bare,
+	uint32_t cpu, n_cpus, host, ram_pages, first_page, area_limit, many_hosts, always_bare,
 		halt_polls /* 1: a halted CPU may poll (engine/halt_poll.h) */,
 		host_tsc_khz, tsc_khz;
 	/* bit n - 1: another process sent signal n; the monitor reports it */

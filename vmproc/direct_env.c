@@ -262,6 +262,17 @@ static void env_yield(void *ctx, unsigned times)
 		engine_nap(&direct.engine);
 }
 
+/* (TRICKS: ask-then-ring) */
+static void env_crowded(void *ctx)
+{
+	(void)ctx;
+	if (!direct.shared->many_hosts)
+		return;
+	/* sequentially consistent: stands before daemon_polls is read */
+	atomic_store(&direct.slot->crowded, 1);
+	direct_ring();
+}
+
 /* --- barriers of several hosts ---------------------------------------------------------------- */
 
 /* The count is told, and taken: wait for the sum, but not for long. */

@@ -15,7 +15,8 @@ static bool spread; /* the machine has been spread, and no request has come sinc
 
 void policies_open(void) { spread = false; }
 
-/* Nearly always a processor's pages come from the same host, so that auto finds a reason. */
+/* Nearly always a processor's pages come from the same host, so that auto finds a reason; and half
+ * of the processors are idle, while tasks wait for one in four. */
 void policies_measure(void)
 {
 	unsigned shift = machine->n_pages % machine->n_nodes; /* the same in all of a seed */
@@ -29,6 +30,9 @@ void policies_measure(void)
 			node->fetched[cpu][from % machine->n_nodes] += sim_random(machine, 100);
 			atomic_store(&node->shm->slot[cpu].time_ns[TIME_SHARED_MEMORY],
 				     machine->now_ns * sim_random(machine, 3));
+			atomic_store(&node->shm->slot[cpu].time_ns[TIME_IDLE],
+				     machine->now_ns * (cpu & 1));
+			atomic_store(&node->shm->slot[cpu].crowded, sim_chance(machine, 25));
 		}
 	}
 }

@@ -327,6 +327,47 @@ static void test_placement_towards_pages(void)
 	CU_ASSERT(placement_auto(&state, &look, &move));
 }
 
+static void test_placement_where_tasks_wait(void)
+{
+	struct placement_look look = four_hosts();
+	struct placement_auto state = { 0 };
+	struct placement_move move;
+
+	look.n_cpus = 3; /* one on host 0, two on host 2 */
+	look.cpu[1].host = look.cpu[2].host = 2;
+	look.cpu[0].crowded = true;
+	CU_ASSERT_EQUAL(ms_until(&state, &look, &move), 0); /* nobody is idle */
+	look.cpu[1].idle_percent = AUTO_IDLE_PERCENT - 1;
+	CU_ASSERT_EQUAL(ms_until(&state, &look, &move), 0);
+	look.cpu[1].idle_percent = AUTO_IDLE_PERCENT;
+	CU_ASSERT_EQUAL(ms_until(&state, &look, &move), AUTO_CROWD_MS);
+	CU_ASSERT(move.cpu == 1 && move.from == 2 && move.to == 0);
+	CU_ASSERT_PTR_NOT_NULL(
+		strstr(move.why, "idle for 60 % of its time, and tasks wait for CPU 0 there"));
+	look.cpu[0].crowded = false; /* nobody waits */
+	state = (struct placement_auto){ 0 };
+	CU_ASSERT_EQUAL(ms_until(&state, &look, &move), 0);
+	look.cpu[2].crowded = true; /* on its own host: the guest's scheduler sees to it */
+	CU_ASSERT_EQUAL(ms_until(&state, &look, &move), 0);
+	look.cpu[0].idle_percent = 100; /* nor does this one go: CPU 1 is idle there */
+	CU_ASSERT_EQUAL(ms_until(&state, &look, &move), 0);
+	look.cpu[1].idle_percent = 0;
+	CU_ASSERT_EQUAL(ms_until(&state, &look, &move), 0); /* full */
+	look.host[2].processors = 3;
+	look.host[2].load_percent = AUTO_LESS_PERCENT; /* it would be taken away again */
+	CU_ASSERT_EQUAL(ms_until(&state, &look, &move), 0);
+	look.host[2].load_percent = AUTO_LESS_PERCENT - 1;
+	CU_ASSERT_EQUAL(ms_until(&state, &look, &move), AUTO_CROWD_MS);
+	CU_ASSERT(move.cpu == 0 && move.from == 0 && move.to == 2);
+	look.cpu[0].waited_percent = 40; /* pages of another host come first */
+	look.cpu[0].fetched[3] = 400;
+	look.n_cpus = 4;
+	look.cpu[3].host = 3;
+	state = (struct placement_auto){ 0 };
+	CU_ASSERT_EQUAL(ms_until(&state, &look, &move), AUTO_PULL_MS);
+	CU_ASSERT_EQUAL(move.to, 3);
+}
+
 static void test_placement_away_from_load(void)
 {
 	struct placement_look look = four_hosts();
@@ -472,6 +513,7 @@ int main(void)
 		{ "CPUs of hosts that go", test_host_cpus },
 		{ "spread and concentrate", test_placement },
 		{ "a CPU follows its pages", test_placement_towards_pages },
+		{ "an idle CPU goes where tasks wait", test_placement_where_tasks_wait },
 		{ "a CPU leaves a loaded host", test_placement_away_from_load },
 		{ "processors of a host", test_processors },
 		{ "processors: room for the daemon", test_processors_room },

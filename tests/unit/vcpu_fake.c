@@ -117,6 +117,7 @@ static void fake_switch_space(void *ctx, bool keep)
 }
 static uint32_t fake_tsc_khz(void *ctx) { (void)ctx; unpinned(); return fake.tsc_khz; }
 static void fake_yield(void *ctx, unsigned times) { (void)ctx; unpinned(); fake.yields = times; }
+static void fake_crowded(void *ctx) { (void)ctx; unpinned(); fake.crowds++; }
 static int fake_barrier(void *ctx, const struct barrier_call *call)
 {
 	(void)ctx;
@@ -229,6 +230,7 @@ static const struct vcpu_env fake_env = {
 	.print = fake_print,
 	.machine_end = fake_machine_end,
 	.yield = fake_yield,
+	.crowded = fake_crowded,
 	.barrier = fake_barrier,
 };
 

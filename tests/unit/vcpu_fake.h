@@ -52,7 +52,7 @@ struct fake {
 	unsigned pins, pin_calls, write_pins, fetches;
 	struct fake_fetch { gfn_t first; unsigned count; bool write; } fetched[FETCHES_MOST];
 	/* calls, by kind, with the last arguments */
-	unsigned flush_page, flush_all, switch_space, yields, prints, port_ins, port_outs,
+	unsigned flush_page, flush_all, switch_space, yields, crowds, prints, port_ins, port_outs,
 		string_ins, string_outs;
 	struct barrier_call barrier;
 	int reached;

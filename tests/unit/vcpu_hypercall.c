@@ -256,6 +256,8 @@ static void ends_and_yields(void)
 	CU_ASSERT_EQUAL(fake.ends, 1);
 	CU_ASSERT_EQUAL(call(VMP_HC_YIELD, 0, 0), 0);
 	CU_ASSERT_EQUAL(fake.yields, 1);
+	CU_ASSERT_EQUAL(call(VMP_HC_CROWDED, 0, 0), 0);
+	CU_ASSERT_EQUAL(fake.crowds, 1);
 }
 
 static bool fetched(unsigned at, gfn_t first, unsigned count, bool write)

@@ -29,10 +29,11 @@ static void flag_and_cr2(void)
 	fake_reset();
 	V->cr2 = 0x5678;
 	V->eflags |= EFLAGS_IF;
-	window_open(&w, V, 0x1234567890, 7);
+	window_open(&w, V, 0x1234567890, 7, 3);
 	CU_ASSERT_EQUAL(w.iflag, EFLAGS_IF);
 	CU_ASSERT_EQUAL(w.cr2, 0x5678);
 	CU_ASSERT_EQUAL(w.spins, 7);
+	CU_ASSERT_EQUAL(w.host, 3);
 	CU_ASSERT_FALSE(w.pending);
 	w.iflag = 0xffffffff & ~EFLAGS_IF; /* whatever else the guest writes there */
 	window_close(&w, V);
@@ -40,11 +41,11 @@ static void flag_and_cr2(void)
 	CU_ASSERT_FALSE(V->eflags & EFLAGS_IOPL);
 	CU_ASSERT_FALSE(w.slow_return);
 	V->nmi_blocked = true; /* iret must come to us */
-	window_open(&w, V, 0x1234567890, 7);
+	window_open(&w, V, 0x1234567890, 7, 3);
 	CU_ASSERT_TRUE(w.slow_return && !w.pending);
 	V->nmi_blocked = false;
 	V->eflags |= EFLAGS_IOPL; /* the host would not take it away */
-	window_open(&w, V, 0x1234567890, 7);
+	window_open(&w, V, 0x1234567890, 7, 3);
 	CU_ASSERT_TRUE(w.slow_return && !w.pending);
 }
 
@@ -56,15 +57,15 @@ static void every_word_is_written(void)
 	fake_reset();
 	memset(&w, 0, sizeof w);
 	memset(&again, 0xff, sizeof again);
-	window_open(&w, V, 0x1234567890, 7);
-	window_open(&again, V, 0x1234567890, 7);
+	window_open(&w, V, 0x1234567890, 7, 3);
+	window_open(&again, V, 0x1234567890, 7, 3);
 	CU_ASSERT_EQUAL(w.gate, 0x1234567890);
 	CU_ASSERT(w.iflag == again.iflag && w.pending == again.pending && w.cr2 == again.cr2 &&
 		  w.sp0 == again.sp0);
 	CU_ASSERT(w.syscall_eip == again.syscall_eip && w.syscall_cs == again.syscall_cs &&
 		  w.eoi == again.eoi);
 	CU_ASSERT(w.slow_return == again.slow_return && w.gate == again.gate &&
-		  w.spins == again.spins);
+		  w.spins == again.spins && w.host == again.host);
 }
 
 /* A user in strict mode: whatever it writes into the window, and wherever in it it runs. */
@@ -74,7 +75,7 @@ static void restricted(void)
 
 	fake_reset();
 	V->window_syscall_cs = VMP_SEL_KERNEL_CS;
-	window_open(&w, V, 0x1234567890, 7);
+	window_open(&w, V, 0x1234567890, 7, 3);
 	window_restrict(&w, V);
 	/* the guest kernel still has its entry */
 	CU_ASSERT(w.slow_return && w.syscall_cs == VMP_SEL_KERNEL_CS);
@@ -82,7 +83,7 @@ static void restricted(void)
 	apic_write(V, 0xf0, 0x1ff);
 	apic_post(&V->apic, 0x50);
 	apic_accept(&V->apic, 0x50);
-	window_open(&w, V, 0x1234567890, 7);
+	window_open(&w, V, 0x1234567890, 7, 3);
 	CU_ASSERT(w.eoi && V->eoi_offered);
 	window_restrict(&w, V);
 	CU_ASSERT(w.slow_return && !w.syscall_cs && !w.eoi && !V->eoi_offered);
@@ -98,25 +99,25 @@ static void end_of_interrupt(void)
 
 	fake_reset();
 	apic_write(V, 0xf0, 0x1ff);
-	window_open(&w, V, 0x1234567890, 7);
+	window_open(&w, V, 0x1234567890, 7, 3);
 	CU_ASSERT_FALSE(w.eoi); /* none in service */
 	apic_post(&V->apic, 0x50);
-	window_open(&w, V, 0x1234567890, 7);
+	window_open(&w, V, 0x1234567890, 7, 3);
 	CU_ASSERT_TRUE(w.pending && w.slow_return);
 	CU_ASSERT_FALSE(w.eoi);
 	apic_accept(&V->apic, 0x50);
-	window_open(&w, V, 0x1234567890, 7);
+	window_open(&w, V, 0x1234567890, 7, 3);
 	CU_ASSERT_TRUE(w.eoi);
 	window_close(&w, V); /* not signalled yet */
 	CU_ASSERT_TRUE(apic_end_unwatched(&V->apic));
-	window_open(&w, V, 0x1234567890, 7);
+	window_open(&w, V, 0x1234567890, 7, 3);
 	w.eoi = 0;
 	window_close(&w, V);
 	CU_ASSERT_FALSE(apic_end_unwatched(&V->apic));
 	apic_post(&V->apic, 0x50);
 	apic_accept(&V->apic, 0x50);
 	apic_post(&V->apic, 0x40); /* waits for the end: it must be signalled aloud */
-	window_open(&w, V, 0x1234567890, 7);
+	window_open(&w, V, 0x1234567890, 7, 3);
 	CU_ASSERT_FALSE(w.eoi);
 	window_close(&w, V);
 	CU_ASSERT_EQUAL(apic_highest(&V->apic), -1);

@@ -163,8 +163,11 @@ struct node {
 	/* pages that a CPU waited for since the last sample (policy.c), by the host that sent
 	 * them */
 	uint32_t fetched[MAX_CPUS][MAX_NODES];
-	/* at the last sample: how long each CPU had waited in total; the time of the sample */
-	uint64_t waited_ns[MAX_CPUS], looked_ns;
+	/* of each CPU at the last sample: how long it had waited, and been idle, and the sum of
+	 * all its times; when the sample was */
+	struct { uint64_t waited_ns, idle_ns, all_ns; } sampled[MAX_CPUS];
+	uint64_t looked_ns;
+	uint64_t crowded_ns[MAX_CPUS]; /* when tasks last waited for each CPU; 0: never */
 	/* the current burst of requests for pages (policy.c) */
 	struct { uint64_t since_ns, told_ns; uint32_t wants; } burst;
 

@@ -131,6 +131,47 @@ static unsigned attraction(const struct placement_look *look, const unsigned *co
 	return best;
 }
 
+/* Returns a CPU of the host for which tasks wait while no other CPU of the host is idle; otherwise
+ * MAX_CPUS. */
+static unsigned crowded_cpu(const struct placement_look *look, unsigned host)
+{
+	unsigned found = MAX_CPUS;
+
+	for (unsigned cpu = 0; cpu < look->n_cpus; cpu++) {
+		if (look->cpu[cpu].host != host)
+			continue;
+		if (look->cpu[cpu].idle_percent >= AUTO_IDLE_PERCENT)
+			return MAX_CPUS;
+		if (look->cpu[cpu].crowded)
+			found = cpu;
+	}
+	return found;
+}
+
+/* Returns a host where tasks wait for a CPU, if this one is idle, and that host's computer does not
+ * have much more to do; otherwise MAX_NODES. */
+static unsigned crowd(const struct placement_look *look, const unsigned *count, unsigned cpu,
+		      struct placement_move *move)
+{
+	unsigned here = look->cpu[cpu].host, waited_for;
+
+	if (look->cpu[cpu].idle_percent < AUTO_IDLE_PERCENT)
+		return MAX_NODES;
+	for (unsigned host = 0; host < MAX_NODES; host++) {
+		if (host == here || !(look->hosts >> host & 1) || !has_room(look, count, host) ||
+		    look->host[host].load_percent >=
+			    look->host[here].load_percent + AUTO_LESS_PERCENT)
+			continue;
+		waited_for = crowded_cpu(look, host);
+		if (waited_for == MAX_CPUS)
+			continue;
+		snprintf(move->why, sizeof move->why, "auto: it is idle for %u %% of its time, and "
+			 "tasks wait for CPU %u there", look->cpu[cpu].idle_percent, waited_for);
+		return host;
+	}
+	return MAX_NODES;
+}
+
 /* Returns a host whose computer has less to do, if the CPU's has too much; otherwise MAX_NODES. */
 static unsigned relief(const struct placement_look *look, const unsigned *count, unsigned cpu,
 		       struct placement_move *move)
@@ -158,6 +199,10 @@ static unsigned wish_of(const struct placement_look *look, const unsigned *count
 	unsigned to = attraction(look, count, cpu, wish);
 
 	*after_ms = AUTO_PULL_MS;
+	if (to != MAX_NODES)
+		return to;
+	to = crowd(look, count, cpu, wish);
+	*after_ms = AUTO_CROWD_MS;
 	if (to != MAX_NODES)
 		return to;
 	*after_ms = AUTO_LOAD_MS;

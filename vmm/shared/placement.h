@@ -7,9 +7,10 @@
  * that small differences between measurements move nothing.
  *
  * auto moves one CPU at a time: to the host from which most of its pages come, if it waits for
- * pages during much of its time; or away from a computer that has more to do than processors.  It
- * moves a CPU only after that was so for a while, and only to a host that has a free processor, so
- * that no CPU becomes slower.  A CPU that has moved stays for AUTO_REST_MS.
+ * pages during much of its time; if it is idle, to a host for whose CPUs tasks wait; or away from a
+ * computer that has more to do than processors.  It moves a CPU only after that was so for a while,
+ * and only to a host that has a free processor, so that no CPU becomes slower.  A CPU that has
+ * moved stays for AUTO_REST_MS.
  */
 #ifndef VMM_SHARED_PLACEMENT_H
 #define VMM_SHARED_PLACEMENT_H
@@ -25,6 +26,9 @@ enum {
 	AUTO_WAIT_PERCENT = 15,
 	AUTO_PAGES = 10,
 	AUTO_SHARE_PERCENT = 60,
+	/* An idle CPU moves to where tasks wait if both have been so for AUTO_CROWD_MS. */
+	AUTO_CROWD_MS = 60,
+	AUTO_IDLE_PERCENT = 60,
 	/* A CPU leaves a computer that has been loaded for AUTO_LOAD_MS: runnable processes for
 	 * each processor, and how much less another host must have. */
 	AUTO_LOAD_MS = 3000,
@@ -38,9 +42,12 @@ struct placement_look {
 	unsigned n_cpus;
 	uint32_t window_ms; /* since the previous sample */
 	struct { uint32_t rtt_us, processors, load_percent; } host[MAX_NODES];
-	/* Pages from each host since the previous sample, and the share of its time in which the
-	 * CPU waited for them. */
-	struct { uint32_t host, waited_percent, fetched[MAX_NODES]; } cpu[MAX_CPUS];
+	/* Pages from each host since the previous sample, the share of its time in which the CPU
+	 * waited for them, and in which it was halted, and whether tasks wait for it. */
+	struct {
+		uint32_t host, waited_percent, idle_percent, fetched[MAX_NODES];
+		bool crowded;
+	} cpu[MAX_CPUS];
 };
 
 struct placement_move { unsigned cpu, from, to; char why[160]; };

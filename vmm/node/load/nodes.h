@@ -12,7 +12,7 @@ struct nodes_plan {
 	 * one part, or two in a machine with high memory: its low memory and its high memory. */
 	unsigned parts;
 	gfn_t end[2 * MAX_NODES];
-	uint8_t cpu_node[MAX_CPUS]; /* by where each CPU begins; a CPU that moves keeps its node */
+	uint8_t cpu_node[MAX_CPUS]; /* by where each CPU begins */
 };
 
 /* `taken`: pages at the start of RAM that always belong to the first host.  The rest of the low

@@ -3,7 +3,8 @@
  *
  * spread and concentrate are applied when they are chosen and when a host was added; a host that is
  * removed gives its CPUs away by itself. auto samples every second, and fifty times a second while
- * some host's CPUs request many pages.  What they request while the guest boots does not count.
+ * some host's CPUs request many pages, or tasks wait for a CPU.  What they request while the guest
+ * boots does not count.
  */
 #include "vmm/node/moves/policy.h"
 
@@ -20,9 +21,10 @@
 
 enum {
 	LOOK_MS = 1000,
-	LOOK_SOON_MS = 20, /* the interval while CPUs request many pages */
-	BUSY_MS = 500,	    /* the short interval lasts so long after the last burst of requests */
+	LOOK_SOON_MS = 20, /* the interval while CPUs request many pages, or tasks wait */
+	BUSY_MS = 500,	    /* the short interval lasts so long after the last reason for it */
 	BURST_WANTS = 16,   /* a burst: so many requests at a host within LOOK_SOON_MS */
+	CROWDED_MS = 100,   /* for so long it counts that tasks have waited for a CPU */
 	BOOT_MS = 5000,
 	NS_PER_MS = 1000000,
 	NOBODY = MAX_CLIENTS,
@@ -58,21 +60,60 @@ static uint32_t faked_load(const struct node *node)
 	return fault_on(FAULT_LOAD) == node->o.node + 1 ? 2 * AUTO_LOADED_PERCENT : 0;
 }
 
-/* Returns the share of the time since the last sample in which this CPU waited for pages. */
-static uint32_t waited_percent(struct node *node, unsigned cpu, uint64_t window_ns)
+static uint64_t time_of(const struct node *node, unsigned cpu, enum time_kind kind)
 {
-	uint64_t now = atomic_load_explicit(&node->shm->slot[cpu].time_ns[TIME_SHARED_MEMORY],
-					    memory_order_relaxed);
-	uint64_t waited = now - node->waited_ns[cpu];
+	return atomic_load_explicit(&node->shm->slot[cpu].time_ns[kind], memory_order_relaxed);
+}
 
-	node->waited_ns[cpu] = now;
-	/* the guest may write any number to the slot */
-	return waited >= window_ns ? 100 : (uint32_t)(waited * 100 / window_ns);
+/* The guest may write any number to the slot. */
+static uint32_t percent_of(uint64_t ns, uint64_t window_ns)
+{
+	return ns >= window_ns ? 100 : (uint32_t)(ns * 100 / window_ns);
+}
+
+/* Sets for which shares of the time since the last sample this CPU waited for pages, and was
+ * halted. */
+static void sample_times(struct node *node, unsigned cpu, uint64_t window_ns,
+			 struct cpu_fetches *answer)
+{
+	uint64_t waited = time_of(node, cpu, TIME_SHARED_MEMORY),
+		 idle = time_of(node, cpu, TIME_IDLE), all = 0, passed, halted;
+	enum slot_state state = (enum slot_state)atomic_load(&node->shm->doorbell[cpu].state);
+
+	for (int kind = 0; kind < TIME_KIND_COUNT; kind++)
+		all += time_of(node, cpu, (enum time_kind)kind);
+	passed = all - node->sampled[cpu].all_ns;
+	halted = idle - node->sampled[cpu].idle_ns;
+	/* a CPU that is halted counts that time when it wakes */
+	if ((state == SLOT_HALTED || state == SLOT_POLLING) && passed < window_ns)
+		halted += window_ns - passed;
+	answer->waited_percent = percent_of(waited - node->sampled[cpu].waited_ns, window_ns);
+	answer->idle_percent = percent_of(halted, window_ns);
+	node->sampled[cpu].waited_ns = waited;
+	node->sampled[cpu].idle_ns = idle;
+	node->sampled[cpu].all_ns = all;
+}
+
+static void tell_to_look_soon(struct node *node, uint64_t now)
+{
+	struct msg_look_soon soon = { .host = node->o.node };
+
+	if (now - node->burst.told_ns < LOOK_SOON_MS * (uint64_t)NS_PER_MS)
+		return;
+	node->burst.told_ns = now;
+	net_send(node->net, VNODE_DAEMON(0), MSG_LOOK_SOON, &soon, sizeof soon, NULL, 0);
+}
+
+void policy_on_crowded(struct node *node, unsigned cpu)
+{
+	if (!node_has_cpu(node, cpu))
+		return;
+	node->crowded_ns[cpu] = node_now_ns(node);
+	tell_to_look_soon(node, node->crowded_ns[cpu]);
 }
 
 void policy_on_want(struct node *node)
 {
-	struct msg_look_soon soon = { .host = node->o.node };
 	uint64_t now = node->page_event_ns;
 
 	if (node->burst.wants++ == 0)
@@ -80,11 +121,8 @@ void policy_on_want(struct node *node)
 	if (node->burst.wants < BURST_WANTS)
 		return;
 	node->burst.wants = 0;
-	const uint64_t soon_ns = LOOK_SOON_MS * (uint64_t)NS_PER_MS;
-	if (now - node->burst.since_ns > soon_ns || now - node->burst.told_ns < soon_ns)
-		return;
-	node->burst.told_ns = now;
-	net_send(node->net, VNODE_DAEMON(0), MSG_LOOK_SOON, &soon, sizeof soon, NULL, 0);
+	if (now - node->burst.since_ns <= LOOK_SOON_MS * (uint64_t)NS_PER_MS)
+		tell_to_look_soon(node, now);
 }
 
 void policy_on_look(struct node *node, const struct message *m, const struct msg_look *look)
@@ -103,11 +141,13 @@ void policy_on_look(struct node *node, const struct message *m, const struct msg
 	node->looked_ns = now;
 	for (unsigned cpu = 0; cpu < node->o.machine.cpus; cpu++)
 		if (node_has_cpu(node, cpu)) {
-			answer.cpu[answer.look.cpus].cpu = cpu;
-			answer.cpu[answer.look.cpus].waited_percent = waited_percent(node, cpu,
-										     window_ns);
-			memcpy(answer.cpu[answer.look.cpus++].from, node->fetched[cpu],
-			       sizeof node->fetched[cpu]);
+			struct cpu_fetches *fetches = &answer.cpu[answer.look.cpus++];
+
+			fetches->cpu = cpu;
+			sample_times(node, cpu, window_ns, fetches);
+			fetches->crowded = node->crowded_ns[cpu] &&
+				now - node->crowded_ns[cpu] < CROWDED_MS * (uint64_t)NS_PER_MS;
+			memcpy(fetches->from, node->fetched[cpu], sizeof node->fetched[cpu]);
 			memset(node->fetched[cpu], 0, sizeof node->fetched[cpu]);
 		}
 	net_send(node->net, VNODE_DAEMON(0), MSG_LOOKED, &answer.look, sizeof answer.look,
@@ -231,6 +271,8 @@ void policy_on_looked(struct node *node, const struct message *m, const struct m
 		if (fetches.cpu >= node->o.machine.cpus)
 			continue;
 		state->look.cpu[fetches.cpu].waited_percent = fetches.waited_percent;
+		state->look.cpu[fetches.cpu].idle_percent = fetches.idle_percent;
+		state->look.cpu[fetches.cpu].crowded = fetches.crowded == 1;
 		memcpy(state->look.cpu[fetches.cpu].fetched, fetches.from, sizeof fetches.from);
 	}
 	if (state->answered == state->asked)

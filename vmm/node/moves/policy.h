@@ -13,5 +13,7 @@ void policy_on_moved(struct node *node, unsigned cpu, int error, const char *why
 void policy_host_came(struct node *node);
 /* Every host: a CPU here has requested a page. */
 void policy_on_want(struct node *node);
+/* Every host: tasks wait for a CPU here, as its guest says. */
+void policy_on_crowded(struct node *node, unsigned cpu);
 
 #endif

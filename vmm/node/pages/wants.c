@@ -210,14 +210,26 @@ void wants_go_on(struct node *node)
 	}
 }
 
+/* Whatever hostile code writes there, node 0 hears of it once in a while only. */
+static void look_for_crowd(struct node *node, unsigned cpu)
+{
+	_Atomic uint32_t *crowded = &node->shm->slot[cpu].crowded;
+
+	if (atomic_load_explicit(crowded, memory_order_relaxed) && atomic_exchange(crowded, 0) &&
+	    node->dsm)
+		policy_on_crowded(node, cpu);
+}
+
 bool wants_look(struct node *node)
 {
 	bool found = false;
 
 	if (node->ending)
 		return false;
-	for (unsigned cpu = 0; cpu < node->o.machine.cpus; cpu++)
+	for (unsigned cpu = 0; cpu < node->o.machine.cpus; cpu++) {
 		found |= look_at(node, cpu) | barriers_look_at(node, cpu);
+		look_for_crowd(node, cpu);
+	}
 	return found;
 }
 
