@@ -53,7 +53,7 @@ int state_check(const uint8_t *from, size_t bytes, char *why, size_t why_bytes)
 	return 0;
 }
 
-/* (TRICKS: selectors-as-held) */
+/* (TRICKS: selectors-as-held, told-of-its-host) */
 int state_load(struct monitor *m, const uint8_t *from, size_t bytes, bool *started, char *why,
 	       size_t why_bytes)
 {
