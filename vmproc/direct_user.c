@@ -84,12 +84,16 @@ static void wait_for_report(void)
 }
 
 /* Send the order, with a permit for each call, and wait until it is carried out.
- * (TRICKS: order-without-byte) */
+ * (TRICKS: order-without-byte, calls-or-a-stop) */
 static void send(bool run)
 {
 	uint8_t bytes[USER_CALLS + 1];
 	long n = 0;
 
+	if (direct.shared->vcpu.dead) {
+		direct.user.calls = 0;
+		return;
+	}
 	order->calls = direct.user.calls;
 	order->run = run;
 	atomic_store(&order->serial, ++direct.user.serial); /* before it is looked at */
@@ -102,6 +106,9 @@ static void send(bool run)
 	    order->calls)
 		vcpu_kill(&direct.shared->vcpu, "a guest program's process takes no permits");
 	wait_for_report();
+	if (!run && report->signal)
+		vcpu_kill(&direct.shared->vcpu, "a guest program's process has not made an "
+			  "order's calls (signal %u)", report->signal);
 	if (report->failed)
 		vcpu_kill(&direct.shared->vcpu, "the host cannot map a program's page: error %x",
 			  (uint32_t)-report->failed);

@@ -21,7 +21,8 @@
  *	       report until the next order.
  *   mapped    Calls that change mappings are made by one `syscall` alone too.  Behind it the
  *	       process waits for a permit, one USER_PERMIT in the order's pipe for each call.  A
- *	       call that was not ordered has none, so no user code runs after it.
+ *	       call that was not ordered has none, so no user code runs after it.  An order that has
+ *	       calls alone is answered without a signal, or its calls were not made.
  *   constant  Between those instructions there is no access to memory that a program can choose,
  *	       and no way to other code.
  *

@@ -1,11 +1,12 @@
 /* escape.c - a guest program that tries to leave its user process on the direct engine with
  * --strict (vmproc/user.h): by 64-bit code, in the process's own program and mailboxes.
  *
- *   escape METHOD [ADDRESS [SECOND]]	of symbols of vmproc (tests/machine/hostile)
+ *   escape METHOD [ADDRESS [SECOND [THIRD]]]	of symbols of vmproc (tests/machine/hostile)
  *
  * It prints PROOF if it has seen the guest kernel's memory or privilege, or memory of the process
  * that it must not see.  Otherwise it goes on, or the machine ends with status 125 and a line.
  */
+#include <asm/ldt.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -20,16 +21,16 @@ static sigjmp_buf back;
 static void leave(int signal) { siglongjmp(back, signal); }
 
 /* Words for the 64-bit code below. */
-uint64_t escape_target, escape_second, escape_value;
+uint64_t escape_target, escape_second, escape_third, escape_value;
 /* The head of a report, and what the code writes behind it: to xsave's header and MXCSR. */
 uint64_t escape_report[22];
 uint32_t escape_fpu;
 volatile uint32_t *escape_count; /* in memory that two processes share */
-extern const char escape_called[];
+extern const char escape_called[], escape_ordered[];
 
 void escape_call(void), escape_report_it(void), escape_wait(void), escape_peek(void),
 	escape_poke(void), escape_sigreturn(void), escape_storm(void),
-	escape_step(void), escape_sleep(void);
+	escape_step(void), escape_forged_step(void), escape_sleep(void);
 
 /* The report is at 0x700100030000, its head takes 168 bytes, its registers begin 4096 behind. */
 __asm__(".pushsection .text\n"
@@ -86,6 +87,10 @@ __asm__(".pushsection .text\n"
 	"	movl $1, %eax; movl $1, %edi; movl $1, %edx\n"
 	"	movq %rsp, %r8; movl %ss, %r9d; pushq %r9; pushq %r8; pushfq\n"
 	"	orl $0x100, (%rsp); pushq $0x33; pushq %rcx; iretq\n"
+	/* the same with a report of its own */
+	"escape_forged_step:\n"
+	"	movabsq $0x700100030000, %rdi; movl $escape_report, %esi; movl $168, %ecx\n"
+	"	rep movsb; jmp escape_step\n"
 	/* as if the process were about to sleep; back by a far return */
 	"escape_sleep:\n"
 	"	movabsq $0x7001000300ac, %rcx; movl $1, (%rcx); movl %esp, %esp; lretl\n"
@@ -102,6 +107,9 @@ __asm__(".pushsection .text\n"
 	"	int $0x80\n"
 	"escape_called:\n"
 	"	ljmp *5f\n"
+	"	int $0x80\n"
+	"escape_ordered:\n"
+	"	call escape_with_permits\n"
 	".popsection\n"
 	".pushsection .data\n"
 	"1:	.long escape_proof, 0x97\n"
@@ -165,7 +173,10 @@ static void privileged(void)
 }
 
 /* Offsets in struct user_report, in words of 8 bytes. */
-enum { EAX_AT = 2, ESP_AT = 2 + 4, RIP_AT = 10, SIGNAL_AT = 17, VECTOR_AT = 18, SELECTORS_AT = 19 };
+enum {
+	EAX_AT = 2, EBX_AT = 2 + 3, ESP_AT = 2 + 4, RIP_AT = 10, FLAGS_AT, SIGNAL_AT = 17,
+	VECTOR_AT = 18, SELECTORS_AT = 19
+};
 
 static void forge(uint32_t signal, uint32_t vector, const void *eip, uint64_t data)
 {
@@ -248,6 +259,36 @@ static void by_other(void)
 
 static void by_step(void) { far_jump(escape_step); }
 
+/* The trap's report answers an order that has calls alone: the one that a change of a TLS
+ * descriptor needs.  If it counts, the calls' permits are left over for a call of the program's. */
+enum { SYSCALL_AT = 22 }; /* of the addresses 24 bytes before the end of a syscall */
+void escape_with_permits(void) __attribute__((noreturn, force_align_arg_pointer));
+void escape_with_permits(void)
+{
+	static volatile bool tried;
+
+	if (tried)
+		escape_value = *(volatile uint32_t *)FRAME_AT, escape_proven();
+	tried = true;
+	escape_target = escape_third + SYSCALL_AT;
+	far_jump(escape_call);
+	__builtin_unreachable();
+}
+
+static void by_permits(void)
+{
+	static struct user_desc tls = {
+		.entry_number = -1, .limit = 0xfffff, .seg_32bit = 1, .limit_in_pages = 1,
+		.useable = 1,
+	};
+
+	forge(SIGSYS, 0, escape_ordered, VMP_SEL_USER_DS);
+	escape_report[EAX_AT] = SYS_set_thread_area;
+	escape_report[EBX_AT] = (uint32_t)(uintptr_t)&tls;
+	escape_report[FLAGS_AT] = 0; /* no AC */
+	far_jump(escape_forged_step);
+}
+
 /* Bytes that wake nobody stay in the order's pipe.  None is a permit. */
 static void by_stale(void)
 {
@@ -299,6 +340,7 @@ static const struct method { const char *name; void (*try)(void); } methods[] = 
 	{ "signal", by_signal }, { "done", by_done },	{ "wait", by_wait },
 	{ "peek", by_peek },	 { "poke", by_poke },	{ "sigreturn", by_sigreturn },
 	{ "storm", by_storm },   { "other", by_other }, { "step", by_step },
+	{ "permits", by_permits },
 	{ "stale", by_stale },   { "full", by_full },	{ "near", by_near },
 };
 
@@ -322,10 +364,11 @@ int main(int argc, char **argv)
 		sigaction(signals[i], &action, NULL);
 	escape_target = argc > 2 ? strtoull(argv[2], NULL, 0) : 0;
 	escape_second = argc > 3 ? strtoull(argv[3], NULL, 0) : 0;
+	escape_third = argc > 4 ? strtoull(argv[4], NULL, 0) : 0;
 	for (size_t i = 0; argc > 1 && i < sizeof methods / sizeof *methods; i++)
 		if (!strcmp(argv[1], methods[i].name))
 			return run(methods[i].try);
 	fprintf(stderr, "usage: escape call|level|vector|signal|done|wait|peek|poke|sigreturn|"
-			"storm|other|step|stale|full|near [ADDRESS [SECOND]]\n");
+			"storm|other|step|permits|stale|full|near [ADDRESS [SECOND [THIRD]]]\n");
 	return 2;
 }

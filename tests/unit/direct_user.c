@@ -330,6 +330,31 @@ static void failed_call(void)
 	CU_ASSERT_TRUE(is_killed("cannot map a program's page: error c"));
 }
 
+/* A stop of the program answers an order that runs it, but none that has calls alone: these were
+ * not made, and their permits are left over.  Nothing is ordered any more. */
+static void stop_for_calls(void)
+{
+	static const struct { bool run; uint32_t signal; bool right; } row[] = {
+		{ true, SIGTRAP, true }, { true, 0, true }, { false, 0, true },
+		{ false, SIGTRAP, false }, { false, SIGUSR1, false },
+	};
+
+	for (unsigned i = 0; i < ARRAY_LEN(row); i++) {
+		begin(6);
+		add_unmap();
+		the_report->signal = row[i].signal;
+		put(USER_ODD);
+		CU_ASSERT_TRUE(goes_on(row[i].run ? send_program : send_calls));
+		CU_ASSERT_EQUAL(!V->dead, row[i].right);
+		CU_ASSERT_EQUAL(is_killed("has not made an order's calls"), !row[i].right);
+		put(USER_EVEN);
+		the_report->signal = 0;
+		add_unmap();
+		CU_ASSERT_TRUE(goes_on(send_calls));
+		CU_ASSERT_EQUAL(user.orders, row[i].right ? 2 : 1);
+	}
+}
+
 /* The wrong byte of an order that runs the program: its report is not taken. */
 static void report_of_none(void)
 {
@@ -355,6 +380,7 @@ int main(void)
 		{ "an order that is full", full_order },
 		{ "a pipe that is full", full_pipe },
 		{ "a call that failed", failed_call },
+		{ "a stop in the place of an order's calls", stop_for_calls },
 		{ "a report that answers no order", report_of_none },
 		UNIT_END
 	};
