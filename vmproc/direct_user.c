@@ -44,14 +44,14 @@ static bool reports(void)
 	return n;
 }
 
-/* How often a kick has found the process waiting for an order. */
+/* How often a kick has found the process waiting for an order, or for a permit. */
 static uint32_t waits(void) { return *(const volatile uint32_t *)&report->waited; }
 
 /* A kick has been sent to the program.  Hostile code may wait for an order that does not come;
  * false: it does not stop, and the machine ends.
  *
- * A process that has taken its order and has not reported waits for no further one.  A kick may
- * find it in front of the one that it has not taken yet, but only once.
+ * A process that has its order and has not reported waits for no further one, nor for a permit.  A
+ * kick may find it in front of those that it has not taken yet, but only once each.
  * (TRICKS: waits-without-report) */
 static bool stops(void)
 {

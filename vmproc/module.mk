@@ -14,5 +14,5 @@ $(B)/vmproc: $(VMPROC_SOURCES) $(wildcard vmproc/*.h engine/*.h vcpu/*.h vcpu/*.
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(VMPROC_CFLAGS) -o $@ $(VMPROC_SOURCES)
 
-$(foreach t,user_take direct_user,$(eval $(call unit-test,$(t),\
+$(foreach t,user_take direct_user user_signals,$(eval $(call unit-test,$(t),\
 	tests/unit/$(t).o tests/unit/vcpu_fake.o $(VCPU_OBJECTS),)))

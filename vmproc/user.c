@@ -108,23 +108,21 @@ static void report_stop(int signal, const siginfo_t *info, const struct sigconte
 	__builtin_memcpy(r->xsave, fpstate, bytes < sizeof r->xsave ? bytes : sizeof r->xsave);
 }
 
-/* A kick that interrupts the loop finds no program that runs.  But where the loop waits for a
- * permit, the program has made a call that was not ordered. (TRICKS: permit-behind-call)  Where it
- * waits for an order, the kernel's process knows whether it should (TRICKS: waits-without-report).
- */
+/* A kick that interrupts the loop finds no program that runs.  It may find the loop where it waits
+ * for an order, or for a permit; the kernel's process knows whether it should.
+ * (TRICKS: waits-without-report, permit-behind-call) */
 static void on_signal(int signal, siginfo_t *info, void *context)
 {
 	const struct ucontext *u = context;
 	const struct sigcontext *c = &u->uc_mcontext;
-	bool waits = (int64_t)c->rax == -EINTR;
-	bool unordered = waits && c->rip == (uint64_t)user_permit_at;
 
 	__asm__ volatile("pushq $2; popfq" : : : "memory", "cc");
 	if (info->si_code <= 0 && signal != SIGUSR1) /* another process sent it */
 		go_on(u);
-	if (waits && c->rip == (uint64_t)user_order_at)
+	if ((int64_t)c->rax == -EINTR &&
+	    (c->rip == (uint64_t)user_order_at || c->rip == (uint64_t)user_permit_at))
 		report->waited++;
-	if (is_engine(c->rip) && signal == SIGUSR1 && !unordered)
+	if (is_engine(c->rip) && signal == SIGUSR1)
 		go_on(u);
 	user_kicked = 0;
 	report_stop(signal, info, c);

@@ -108,7 +108,8 @@ struct user_report {
 	uint64_t address, fs_base, gs_base;
 	uint32_t signal, code, vector, error, call;
 	uint16_t cs, ss, ds, es, fs, gs;
-	uint32_t waited; /* how often a kick has found the process waiting for an order */
+	uint32_t waited; /* how often a kick has found the process waiting for an order
+			  * or a permit */
 	uint32_t sleeps; /* it may be about to wait: the next order needs a byte that wakes it */
 	uint8_t xsave[DIRECT_XSAVE_BYTES] __attribute__((aligned(4096)));
 };
