@@ -54,9 +54,10 @@ struct ruleset { uint64_t files, tcp, scope; };
 
 static struct ruleset everything_of(long version, unsigned keep)
 {
-	/* Rights on files: 13 in the first version, then REFER, TRUNCATE, and from version 5 on
-	 * IOCTL_DEV. */
-	unsigned rights = version >= 5 ? 16 : version >= 3 ? 15 : version == 2 ? 14 : 13;
+	/* Rights on files: 13 in the first version, then REFER, TRUNCATE, from version 5 on
+	 * IOCTL_DEV, and from version 9 on RESOLVE_UNIX. */
+	unsigned rights = version >= 9 ? 17 : version >= 5 ? 16 : version >= 3 ? 15 :
+			  version == 2 ? 14 : 13;
 
 	return (struct ruleset){
 		.files = (1ull << rights) - 1,
@@ -77,6 +78,7 @@ static int let_open(int rules, const struct confine_file *file, uint64_t known)
 		EXECUTE = 1, WRITE = 2, READ = 4, READ_FOLDER = 8, REMOVE_FOLDER = 0x10,
 		REMOVE_FILE = 0x20, MAKE_FOLDER = 0x80, MAKE_FILE = 0x100, MAKE_SOCKET = 0x200,
 		MAKE_FIFO = 0x400, MAKE_SYMLINK = 0x1000, MOVE = 0x2000, TRUNCATE = 0x4000,
+		REACH_SOCKET = 0x10000,
 		BENEATH_PATH = 1,
 	};
 	static const uint64_t rights[] = {
@@ -84,7 +86,7 @@ static int let_open(int rules, const struct confine_file *file, uint64_t known)
 		[CONFINE_EXECUTE] = READ | EXECUTE,
 		[CONFINE_WRITE] = READ | WRITE,
 		[CONFINE_OWN_FOLDER] = READ | WRITE | READ_FOLDER | REMOVE_FILE | MAKE_FILE |
-				       MAKE_SOCKET | MAKE_SYMLINK,
+				       MAKE_SOCKET | MAKE_SYMLINK | REACH_SOCKET,
 		[CONFINE_READ_FOLDER] = READ | READ_FOLDER,
 		[CONFINE_REMOVE] = REMOVE_FOLDER | REMOVE_FILE,
 		[CONFINE_SHARE] = READ | WRITE | READ_FOLDER | REMOVE_FOLDER | REMOVE_FILE |
@@ -274,7 +276,7 @@ int confine_calls(const struct confine_call *calls, unsigned n, enum confine_kin
 enum {
 	IOSRV = 1 << CONFINE_IOSRV, NET = 1 << CONFINE_VMP_NET, SHARE = 1 << CONFINE_VMP_SHARE,
 	HOST = 1 << CONFINE_VMP_HOST, MONITOR = 1 << CONFINE_MONITOR, NODE = 1 << CONFINE_NODE,
-	HOLD = 1 << CONFINE_HOLDER,
+	HOLD = 1 << CONFINE_HOLDER, FAR_NODE = 1 << CONFINE_FAR_NODE,
 };
 enum { CONFINE_NEW_NAMESPACES = 0x7e020000, CONFINE_PTRACE_SET_THREAD_AREA = 26 };
 
@@ -287,7 +289,8 @@ int confine_calls_of(enum confine_kind kind, bool traced)
 #include "base/calls.def"
 	};
 	struct confine_call calls[ARRAY_LEN(table)];
-	unsigned n = 0, who = kind == CONFINE_NODE ? NODE | MONITOR : 1u << kind;
+	bool daemon = kind == CONFINE_NODE || kind == CONFINE_FAR_NODE;
+	unsigned n = 0, who = 1u << kind | (daemon ? NODE | MONITOR : 0);
 
 	for (unsigned i = 0; i < ARRAY_LEN(table); i++)
 		if (table[i].who & who)

@@ -20,14 +20,16 @@ int confine_privileges(void);
 
 /* Give up files: only the `n` files named here can be opened, made or removed by name.  Unless
  * `keep` has them, no TCP port can be bound or connected to, and no signal can be sent to a process
- * outside.  All that holds as far as this kernel's Landlock supports it, for this thread, the
- * threads that it will start, and its children.  Open descriptors stay usable.  -EOPNOTSUPP or
- * -ENOSYS: this kernel has no Landlock (before Linux 5.13, or disabled). */
+ * outside.  From Linux 7.1 on no socket with a name can be reached that another process has made,
+ * but for those in a CONFINE_OWN_FOLDER.  All that holds as far as this kernel's Landlock supports
+ * it, for this thread, the threads that it will start, and its children.  Open descriptors stay
+ * usable.  -EOPNOTSUPP or -ENOSYS: this kernel has no Landlock (before Linux 5.13, or disabled). */
 enum confine_use {
 	CONFINE_READ,	    /* read the file, or all files below the folder */
 	CONFINE_EXECUTE,    /* execute and read */
 	CONFINE_WRITE,	    /* write and read a file that exists */
-	/* read, write, make and remove the files, sockets and symbolic links in a folder */
+	/* read, write, make and remove the files, sockets and symbolic links in a folder, and reach
+	 * the sockets */
 	CONFINE_OWN_FOLDER,
 	CONFINE_READ_FOLDER, /* read files and folders below it */
 	CONFINE_REMOVE, /* remove files and folders below it; nothing else */
@@ -57,7 +59,7 @@ enum { CONFINE_MAX_CALLS = 192 };
  * them by SIGSYS, too, or, if VM processes are `traced` (the ptrace engine), fails with ENOSYS. */
 enum confine_kind {
 	CONFINE_IOSRV, CONFINE_VMP_NET, CONFINE_VMP_SHARE, CONFINE_VMP_HOST, CONFINE_MONITOR,
-	CONFINE_NODE, CONFINE_HOLDER
+	CONFINE_NODE, CONFINE_HOLDER, CONFINE_FAR_NODE /* of a machine of several computers */
 };
 
 /* Needs confine_privileges(). Rows in any order. */

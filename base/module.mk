@@ -12,6 +12,7 @@ BASE_OBJECTS := $(addprefix base/,confine.o log.o hostshm.o machine.o packet.o q
 	faultpoint.o schedule.o beside.o cpufeatures.o filepass.o killed.o \
 	printable.o undofile.o)
 $(eval $(call unit-test,confine,tests/unit/confine.o base/confine.o,-lpthread))
+$(eval $(call unit-test,confine_others,tests/unit/confine_others.o base/confine.o,))
 $(eval $(call unit-test,printable,tests/unit/printable.o base/printable.o))
 $(eval $(call unit-test,barrier,tests/unit/barrier.o))
 $(eval $(call unit-test,filepass,tests/unit/filepass.o base/filepass.o))

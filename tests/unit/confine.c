@@ -320,7 +320,7 @@ static void nobody_types(void)
 	static const unsigned long requests[] = { TIOCSTI, TYPE_BY_SELECTION,
 						  TIOCSTI | 1ul << 32 };
 
-	for (typing = CONFINE_IOSRV; typing <= CONFINE_HOLDER && !SANITIZED; typing++)
+	for (typing = CONFINE_IOSRV; typing <= CONFINE_FAR_NODE && !SANITIZED; typing++)
 		for (unsigned i = 0; i < ARRAY_LEN(requests); i++) {
 			type_by = requests[i];
 			CU_ASSERT_EQUAL(outcome(types), KILLED + SIGSYS);

@@ -255,7 +255,8 @@ static void confine(const struct node *node)
 		log_info("this kernel has no Landlock; the daemon goes without");
 	else if (error)
 		die("cannot confine the daemon's files: %s", strerror(-error));
-	error = confine_calls_of(CONFINE_NODE, node->o.machine.engine != ENGINE_DIRECT);
+	error = confine_calls_of(node->o.cluster ? CONFINE_FAR_NODE : CONFINE_NODE,
+				 node->o.machine.engine != ENGINE_DIRECT);
 	if (error)
 		die("cannot confine the daemon's system calls: %s; is seccomp in this kernel?",
 		    strerror(-error));
