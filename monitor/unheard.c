@@ -8,7 +8,8 @@
  * So the monitor looks once a second.  A look counts if a message waits, and the VM process either
  * has used the processor since the last look, or sleeps though it waits for no page.  A CPU that
  * waits for a page of another host, or of a slow disk, does not count, nor does time in which this
- * computer or the monitor stood still.  Each such look posts the message again.
+ * computer or the monitor stood still.  Each such look posts the message again.  A CPU that waits
+ * for a barrier's sum counts: it looks for messages each millisecond.
  */
 #include "monitor/monitor.h"
 
@@ -57,7 +58,7 @@ void unheard_look(struct monitor *m)
 	used = used_ns(m);
 	busy = used - m->unheard.used_ns >= USED_NS;
 	m->unheard.used_ns = used;
-	if (!busy && atomic_load(&m->slot->want) != WANT_NONE)
+	if (!busy && atomic_load(&m->slot->want) == WANT_ASKED)
 		return;
 	hostshm_post(m->shm, m->cpu, POST_MESSAGE);
 	if (++m->unheard.looks >= LOOKS)

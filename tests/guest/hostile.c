@@ -422,7 +422,8 @@ static void by_fs_base(const char *argument) { (void)argument, set_base(0xd0); }
 static void by_gs_base(const char *argument) { (void)argument, set_base(0xd8); }
 
 /* 64-bit code blocks all signals, the engine's kick among them, by rt_sigreturn.  Then it spins, or
- * with an argument sleeps on the word that wakes the VM process after a call of its monitor. */
+ * with an argument sleeps on the word that wakes the VM process after a call of its monitor.  With
+ * "barrier" its slot says meanwhile that the CPU waits for one. */
 static void by_sigmask(const char *argument)
 {
 	enum { AT = 0x50000000, FRAME = AT + 0x1000, STACK = AT + 0x3000, WORDS = 64 };
@@ -433,16 +434,24 @@ static void by_sigmask(const char *argument)
 		/* 1: futex(DIRECT_SHARED_ADDRESS + 32, FUTEX_WAIT, 0, NULL); jmp 1b */
 		rest[] = { 0x48, 0xbf, 0x20, 0x00, 0x01, 0x00, 0x01, 0x70, 0, 0, 0x31, 0xf6,
 			   0x31, 0xd2, 0x4d, 0x31, 0xd2, 0xb8, 202, 0, 0, 0, 0x0f, 0x05,
-			   0xeb, 0xe6 };
+			   0xeb, 0xe6 },
+		/* movabs $DIRECT_SLOT_ADDRESS,%rbx; movl $WANT_BARRIER,28(%rbx): its `want` */
+		wait[] = { 0x48, 0xbb, 0x00, 0x00, 0x02, 0x00, 0x01, 0x70, 0, 0,
+			   0xc7, 0x43, 28, 2, 0, 0, 0 };
 	enum { FLAGS = 0, DISABLED = 3, RSP = 20, RIP = 21, EFLAGS = 22, SEGMENTS = 23, MASK = 37 };
 	unsigned char *m = mmap((void *)AT, 4 * 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
-				MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_POPULATE, -1, 0);
+				MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_POPULATE, -1, 0),
+		      *then = m + 0x100;
 	uint64_t frame[WORDS] = { [FLAGS] = 6, [DISABLED] = 2, [RSP] = STACK, [RIP] = AT + 0x100,
 				  [EFLAGS] = 0x202, [SEGMENTS] = 0x2bull << 48 | 0x33,
 				  [MASK] = ~0ull };
 
 	memcpy(m, go, sizeof go);
-	memcpy(m + 0x100, argument ? rest : spin, argument ? sizeof rest : sizeof spin);
+	if (argument && !strcmp(argument, "barrier")) {
+		memcpy(then, wait, sizeof wait);
+		then += sizeof wait;
+	}
+	memcpy(then, argument ? rest : spin, argument ? sizeof rest : sizeof spin);
 	memcpy(m + 0x1008, frame, sizeof frame);
 	memset(m + 0x2000, 0, 2 * 4096);
 	printf("begun\n");
