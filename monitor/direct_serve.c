@@ -490,15 +490,19 @@ void direct_run(struct monitor *m)
 {
 	start_first_space(m);
 	while (!m->ending) {
+		uint32_t turn = atomic_load(&m->direct->turn);
+
 		if (m->child_changed) {
 			check_alive(m);
 			continue;
 		}
 		unheard_look(m);
-		if (atomic_load(&m->direct->turn) == TURN_MONITOR) {
+		if (turn == TURN_MONITOR) {
 			serve(m);
 			continue;
 		}
+		if (turn != TURN_VM) /* nothing could be slept on */
+			refuse(m, "a turn that is nobody's");
 		monitor_sleep(m, &m->direct->turn, TURN_VM);
 		check_signals(m);
 	}

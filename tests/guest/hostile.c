@@ -459,6 +459,34 @@ static void by_sigmask(const char *argument)
 	far_jump(0x33, AT);
 }
 
+/* 64-bit code writes to the word by which the VM process and its monitor take turns, again and
+ * again for some seconds, what is neither's turn.  A monitor that waited for its own turn then
+ * would not sleep. */
+static void by_turn(const char *argument)
+{
+	enum { AT = 0x50000000, BACK = AT + 0x800, SECONDS = 10, PAUSE = 1000000 };
+	const uint32_t back_at = BACK;
+	unsigned char *m = mmap((void *)AT, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
+				MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	struct { uint32_t offset; uint16_t selector; } __attribute__((packed)) to = { AT, 0x33 },
+		*from = (void *)(m + 0x800);
+	time_t end = time(NULL) + SECONDS;
+
+	(void)argument;
+	/* movabs $DIRECT_SHARED_ADDRESS + 32,%rax; movl $7,(%rax); ljmp *BACK */
+	memcpy(m, "\x48\xb8\x20\0\1\0\1\x70\0\0\xc7\0\7\0\0\0\xff\x2c\x25....", 23);
+	memcpy(m + 19, &back_at, 4);
+	while (time(NULL) < end) {
+		__asm__ volatile("movl $1f, %0; movw %%cs, %1; ljmp *%2\n"
+				 "1:"
+				 : "=m"(from->offset), "=m"(from->selector)
+				 : "m"(to)
+				 : "eax", "memory");
+		for (volatile unsigned n = 0; n < PAUSE; n++) /* no tick comes to 64-bit code */
+			;
+	}
+}
+
 static void copy_program(const char *name)
 {
 	static char bytes[65536];
@@ -518,7 +546,7 @@ static const struct method {
 	{ "kernel", by_kernel_memory, false }, { "iret", by_window_iret, false },
 	{ "window", by_window_hypercall, false }, { "gate", by_gate, false },
 	{ "stublist", by_stub_list, false }, { "want", by_slot_want, false },
-	{ "tell", by_slot_tell, false }, { "name", by_name, false },
+	{ "turn", by_turn, false }, { "tell", by_slot_tell, false }, { "name", by_name, false },
 	{ "crash", by_crash, false }, { "fsbase", by_fs_base, false },
 	{ "gsbase", by_gs_base, false }, { "sigmask", by_sigmask, false },
 	{ "zero", by_page_zero, false }, { "marker", by_marker, true },
