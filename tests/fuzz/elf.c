@@ -1,6 +1,6 @@
 /* elf.c - fuzzes the readers of ELF files: of the guest's kernel (kernel_load.c), and of a program
- * of the host that is to run in the guest, whose interpreter and libraries are searched for
- * (elfdeps.c).
+ * of the host that is to run in the guest, whose interpreter and libraries are searched for, and
+ * whose versions are compared (elfdeps.c).
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -36,6 +36,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	else if (elfdeps_add(&deps, path, "/nonesuch", &p))
 		FUZZ_CHECK(p.line[0]);
 	FUZZ_CHECK(deps.n <= MAX_LIBRARIES);
+	elfdeps_defines_all(path, path);
 	close(fd);
 	return 0;
 }

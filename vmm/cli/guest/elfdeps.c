@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <gelf.h>
 #include <glob.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -354,18 +355,19 @@ static void read_versions(Elf *elf, Elf_Scn *section, const GElf_Shdr *header,
 	Elf_Data *data = elf_getdata(section, NULL);
 	GElf_Verdef definition;
 	GElf_Verdaux name;
-	int offset = 0;
+	uint64_t offset = 0;
 
-	while (data && versions->n < MAX_VERSIONS &&
-	       gelf_getverdef(data, offset, &definition) &&
-	       gelf_getverdaux(data, offset + (int)definition.vd_aux, &name)) {
+	while (data && versions->n < MAX_VERSIONS && offset <= INT_MAX &&
+	       gelf_getverdef(data, (int)offset, &definition) &&
+	       offset + definition.vd_aux <= INT_MAX &&
+	       gelf_getverdaux(data, (int)(offset + definition.vd_aux), &name)) {
 		const char *text = elf_strptr(elf, header->sh_link, name.vda_name);
 
 		if (text && !(definition.vd_flags & VER_FLG_BASE))
 			snprintf(versions->name[versions->n++], MAX_LIBRARY_NAME, "%s", text);
 		if (!definition.vd_next)
 			return;
-		offset += (int)definition.vd_next;
+		offset += definition.vd_next; /* only forwards, whatever the file says */
 	}
 }
 
