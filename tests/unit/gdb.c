@@ -209,6 +209,10 @@ static void pasted(void)
 		{ "/a b;$(reboot)", "gdb '/a b;$(reboot)' -ex 'target " },
 		{ "/it's", "gdb '/it'\\''s' -ex 'target " },
 		{ "/a\nb\033c", "gdb '/a?b?c' -ex 'target " },
+		{ "/a\302\233c\303\244", "gdb '/a??c\303\244' -ex 'target " },
+		/* gdb would run the commands of an option */
+		{ "--command=/a", "gdb ./--command=/a -ex 'target " },
+		{ "-ex=shell reboot", "gdb './-ex=shell reboot' -ex 'target " },
 	};
 	struct gdb_address a;
 	struct gdbserver g;

@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "base/log.h"
+#include "base/printable.h"
 #include "vmm/cli/loopback_peer.h"
 
 enum { AGAIN_MS = 20, INPUT_LIMIT = 64 << 10, OUTPUT_LIMIT = 64 << 10 };
@@ -49,27 +50,27 @@ int gdbserver_listen(struct gdbserver *g, const struct gdb_address *a, struct pr
 }
 
 /* Writes a path as one word for a shell, since the line is there to be pasted.  The path may come
- * from a snapshot's file. */
+ * from a snapshot's file; gdb shall not take it for an option. */
 static void quote_word(const char *word, char *quoted, size_t bytes)
 {
-	size_t n = 0;
-
 	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 				    "_./+,@%:=-";
+	const char *here = *word == '-' ? "./" : "";
+	size_t n;
 
 	if (word[0] && !word[strspn(word, plain)]) {
-		snprintf(quoted, bytes, "%s", word);
+		snprintf(quoted, bytes, "%s%s", here, word);
 		return;
 	}
-	quoted[n++] = '\'';
-	for (; *word && n + 6 < bytes; word++) {
+	n = (size_t)snprintf(quoted, bytes, "'%s", here);
+	for (; *word && n + 6 < bytes; word++)
 		if (*word == '\'')
 			n += (size_t)snprintf(quoted + n, bytes - n, "'\\''");
 		else
-			quoted[n++] = (unsigned char)*word < ' ' || *word == 0x7f ? '?' : *word;
-	}
+			quoted[n++] = *word;
 	quoted[n++] = '\'';
 	quoted[n] = 0;
+	printable_line(quoted);
 }
 
 void gdbserver_describe(const struct gdbserver *g, const char *kernel, char *line, size_t bytes)
