@@ -1,13 +1,22 @@
 /* cluster.c - tests of machines on several computers: which computers fit together, the errors of
  * those that fail, names and numbers, and the archive of programs.  The cluster file has
  * cluster_file.c. */
+#include <event2/buffer.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include "base/beside.h"
 #include "tests/unit/unit.h"
 #include "vmm/cli/cluster/bundle.h"
 #include "vmm/cli/cluster/cluster.h"
+#include "vmm/cli/cluster/ssh_streams.h"
 
 static struct problem p;
 
@@ -312,9 +321,122 @@ static void test_copy_of_a_copy(void)
 	bundle_free(&changed);
 }
 
+/* ---- a host that says far more than anybody wants to know ---- */
+
+enum { TALK_BYTES = 900000, PIPE_BYTES = 1 << 20, TALK_MOST = 2 << 20 };
+
+/* Makes a program in the place of ssh. */
+static void make_talker(char *path, const char *command)
+{
+	int fd = mkstemp(path);
+
+	CU_ASSERT_FATAL(fd >= 0 && !fchmod(fd, 0700));
+	dprintf(fd, "#!/bin/sh\n%s\n", command);
+	close(fd);
+	setenv("VMP_SSH", path, 1);
+}
+
+static void remove_talker(const char *path, pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	unsetenv("VMP_SSH");
+	unlink(path);
+}
+
+static int in_pipe(int fd)
+{
+	int n = 0;
+
+	ioctl(fd, FIONREAD, &n);
+	return n;
+}
+
+/* Other events get their turn when a little was read. */
+static void test_talkative_start(void)
+{
+	for (int stream = 1; stream <= 2; stream++) {
+		static const struct bundle none;
+		struct far far = { .host = { .name = "b" }, .bundle = &none, .log_fd = -1,
+				   .base = event_base_new() };
+		char path[] = "/tmp/vmp-test-ssh.XXXXXX", command[80];
+		pid_t pid;
+		int fd;
+
+		snprintf(command, sizeof command, "read go; head -c %d /dev/zero >&%d\n"
+			 "exec sleep 1000", TALK_BYTES, stream);
+		make_talker(path, command);
+		CU_ASSERT_FATAL(!far_start(&far));
+		pid = far.pid;
+		fd = stream == 1 ? far.out : far.err;
+		CU_ASSERT_FATAL(fcntl(fd, F_SETPIPE_SZ, PIPE_BYTES) >= TALK_BYTES);
+		CU_ASSERT(write(far.in, "\n", 1) == 1);
+		while (in_pipe(fd) < TALK_BYTES)
+			usleep(1000);
+		event_base_loop(far.base, EVLOOP_ONCE);
+		CU_ASSERT(in_pipe(fd) > TALK_BYTES / 2 && in_pipe(fd) < TALK_BYTES);
+		far_close(&far);
+		event_base_free(far.base);
+		remove_talker(path, pid);
+	}
+}
+
+static size_t at_end;
+
+static void on_talk(void *context, struct evbuffer *input) { (void)context, (void)input; }
+
+static void on_talk_room(void *context) { (void)context; }
+
+static void on_talk_end(void *context)
+{
+	struct ssh_streams *s = context;
+
+	at_end = evbuffer_get_length(bufferevent_get_input(s->from));
+	ssh_streams_close(s);
+}
+
+/* Nobody takes what it says: it stays in the pipe, also when the other stream ends. */
+static void test_talkative_streams(void)
+{
+	static const struct cluster_host host = { .name = "b" };
+	struct ssh_streams s = { .base = event_base_new(), .log_fd = -1, .context = &s,
+				 .on_bytes = on_talk, .on_room = on_talk_room,
+				 .on_end = on_talk_end };
+	char path[] = "/tmp/vmp-test-ssh.XXXXXX";
+	struct evbuffer *input;
+	int nobody[2], still;
+	struct ssh ssh;
+
+	signal(SIGPIPE, SIG_IGN);
+	make_talker(path, "exec cat /dev/zero");
+	CU_ASSERT_FATAL(!ssh_start(&ssh, &host, NULL, "true", false) && !pipe(nobody));
+	close(nobody[0]);
+	dup2(nobody[1], ssh.in);
+	close(nobody[1]);
+	CU_ASSERT_FATAL(!ssh_streams_open(&s, &ssh));
+	input = bufferevent_get_input(s.from);
+	for (still = 0; still < 100 && evbuffer_get_length(input) < TALK_MOST; still++) {
+		size_t before = evbuffer_get_length(input);
+
+		event_base_loop(s.base, EVLOOP_NONBLOCK);
+		usleep(1000);
+		if (!before || evbuffer_get_length(input) > before)
+			still = 0;
+	}
+	CU_ASSERT(evbuffer_get_length(input) < TALK_MOST);
+	bufferevent_write(s.to, "x", 1);
+	while (s.pid)
+		event_base_loop(s.base, EVLOOP_ONCE);
+	CU_ASSERT(at_end && at_end < TALK_MOST);
+	event_base_free(s.base);
+	remove_talker(path, ssh.pid);
+}
+
 int main(void)
 {
 	static const struct unit_test tests[] = {
+		{ "a talkative host starts", test_talkative_start },
+		{ "a talkative host's streams", test_talkative_streams },
 		{ "facts", test_facts },
 		{ "common subset", test_common_subset },
 		{ "explanations", test_explanations },

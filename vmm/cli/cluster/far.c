@@ -13,6 +13,10 @@
 #include "vmm/cli/cluster/cluster_ssh.h"
 #include "vmm/shared/presence.h"
 
+/* How much is read at a time: a host that writes for ever must not keep vmp from all other events.
+ * Of an ssh that has ended, all is read that its pipe can hold. */
+enum { READ_BYTES = 16 << 10, LAST_BYTES = 128 << 10 };
+
 /* The remote login shell may be of any kind.  Therefore the commands contain no single quote and no
  * exclamation mark. */
 #define PROBE \
@@ -209,15 +213,13 @@ static void take_line(struct far *f)
 	} /* other lines come from the remote login shell */
 }
 
-static void on_out(evutil_socket_t fd, short what, void *context)
+static void read_out(struct far *f, ssize_t most)
 {
-	struct far *f = context;
 	char bytes[512];
 	ssize_t n = -1;
 
-	(void)what;
-	errno = 0;
-	while (f->out >= 0 && (n = read(fd, bytes, sizeof bytes)) > 0)
+	errno = EAGAIN;
+	for (; f->out >= 0 && most > 0 && (n = read(f->out, bytes, sizeof bytes)) > 0; most -= n)
 		for (ssize_t i = 0; i < n && f->out >= 0; i++) {
 			if (bytes[i] != '\n') {
 				f->line[f->line_bytes] = bytes[i];
@@ -232,6 +234,12 @@ static void on_out(evutil_socket_t fd, short what, void *context)
 		event_del(f->on_out);
 }
 
+static void on_out(evutil_socket_t fd, short what, void *context)
+{
+	(void)fd, (void)what;
+	read_out(context, READ_BYTES);
+}
+
 /* Remembers the last line that is not empty and no warning of ssh's own. */
 static void remember(struct far *f, char *text)
 {
@@ -242,14 +250,13 @@ static void remember(struct far *f, char *text)
 			snprintf(f->said, sizeof f->said, "%s", line);
 }
 
-static void on_err(evutil_socket_t fd, short what, void *context)
+static void read_err(struct far *f, ssize_t most)
 {
-	struct far *f = context;
 	char bytes[1024];
-	ssize_t n;
+	ssize_t n = -1;
 
-	(void)what;
-	while ((n = read(fd, bytes, sizeof bytes - 1)) > 0) {
+	errno = EAGAIN;
+	for (; most > 0 && (n = read(f->err, bytes, sizeof bytes - 1)) > 0; most -= n) {
 		bytes[n] = 0;
 		if (f->state == FAR_RUNS && f->log_fd >= 0 &&
 		    write(f->log_fd, bytes, (size_t)n) < 0) {
@@ -259,6 +266,12 @@ static void on_err(evutil_socket_t fd, short what, void *context)
 	}
 	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
 		event_del(f->on_err);
+}
+
+static void on_err(evutil_socket_t fd, short what, void *context)
+{
+	(void)fd, (void)what;
+	read_err(context, READ_BYTES);
 }
 
 static void on_room(evutil_socket_t fd, short what, void *context)
@@ -333,9 +346,9 @@ void far_reaped(struct far *f, int status)
 
 	f->pid = 0;
 	if (f->out >= 0)
-		on_out(f->out, 0, f);
+		read_out(f, LAST_BYTES);
 	if (f->err >= 0)
-		on_err(f->err, 0, f);
+		read_err(f, LAST_BYTES);
 	close_streams(f);
 	state = f->state;
 	if (state == FAR_PROBE && f->needs && !f->was_copied && !f->hung_up) {

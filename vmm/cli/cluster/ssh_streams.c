@@ -8,6 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
+/* MOST_INPUT: bytes that wait for their reader; what comes then waits in the pipe, so that a host
+ * cannot fill this computer's memory.  A pipe holds no more than AT_THE_END. */
+enum { MOST_INPUT = 1 << 20, AT_THE_END = 128 << 10 };
+
 static void close_stream(struct bufferevent **stream)
 {
 	if (!*stream)
@@ -31,8 +35,25 @@ void ssh_streams_close(struct ssh_streams *s)
 static void on_bytes(struct bufferevent *from, void *context)
 {
 	struct ssh_streams *s = context;
+	struct evbuffer *input = bufferevent_get_input(from);
 
-	s->on_bytes(s->context, bufferevent_get_input(from));
+	s->on_bytes(s->context, input);
+	if (s->from != from || evbuffer_get_length(input) < MOST_INPUT)
+		return;
+	/* with a watermark, libevent would call this again and again */
+	s->is_full = true;
+	bufferevent_disable(from, EV_READ);
+}
+
+static void on_taken(struct evbuffer *input, const struct evbuffer_cb_info *info, void *context)
+{
+	struct ssh_streams *s = context;
+
+	(void)info;
+	if (!s->from || !s->is_full || evbuffer_get_length(input) >= MOST_INPUT)
+		return;
+	s->is_full = false;
+	bufferevent_enable(s->from, EV_READ);
 }
 
 static void on_room(struct bufferevent *to, void *context)
@@ -60,14 +81,15 @@ static void on_errors(struct bufferevent *err, void *context)
 		       evbuffer_get_length(input) > SSH_LINE ? evbuffer_get_length(input) : 0);
 }
 
-/* Reads what has arrived and is not read yet. */
+/* Reads what has arrived and is not read yet; not what somebody sends for ever. */
 static void read_rest(struct bufferevent *stream)
 {
 	struct evbuffer *input = bufferevent_get_input(stream);
+	int n, left = AT_THE_END;
 
 	evbuffer_unfreeze(input, false); /* in its own callback the buffer is frozen */
-	while (evbuffer_read(input, bufferevent_getfd(stream), -1) > 0)
-		;
+	while (left > 0 && (n = evbuffer_read(input, bufferevent_getfd(stream), left)) > 0)
+		left -= n;
 	evbuffer_freeze(input, false);
 }
 
@@ -109,10 +131,12 @@ int ssh_streams_open(struct ssh_streams *s, const struct ssh *ssh)
 {
 	s->pid = ssh->pid;
 	s->said[0] = 0;
+	s->is_full = false;
 	s->to = open_stream(s, ssh->in, NULL, on_room);
 	s->from = open_stream(s, ssh->out, on_bytes, NULL);
 	s->err = open_stream(s, ssh->err, on_errors, NULL);
-	if (s->to && s->from && s->err)
+	if (s->to && s->from && s->err &&
+	    evbuffer_add_cb(bufferevent_get_input(s->from), on_taken, s))
 		return 0;
 	ssh_streams_close(s);
 	return -1;

@@ -26,6 +26,7 @@ struct ssh_streams {
 	pid_t pid; /* 0: there is no command */
 	struct bufferevent *to, *from, *err;
 	char said[SSH_LINE];
+	bool is_full; /* private: too much has not been taken yet, and no more is read */
 };
 
 /* Takes over the descriptors.  Returns 0, or -1 without memory, and the descriptors are closed. */
