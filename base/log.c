@@ -11,12 +11,14 @@
 #include <time.h>
 #include <unistd.h>
 #include "base/limits.h"
+#include "base/printable.h"
 
 enum { LOG_RARELY_S = 60 };
 #define LOG_RARELY_NS (LOG_RARELY_S * 1000000000ull)
 
 enum log_level log_threshold = LOG_WARN;
 static int log_fd = 2;
+static bool log_shown; /* on a terminal, which obeys control characters */
 static char log_who[32] = "vmp";
 
 void log_open(const char *who, int fd, enum log_level level)
@@ -24,8 +26,12 @@ void log_open(const char *who, int fd, enum log_level level)
 	const char *wanted = getenv("VMP_LOG");
 	static const char *const names[] = { "error", "warn", "info", "debug", "trace" };
 
+	int saved = errno;
+
 	snprintf(log_who, sizeof log_who, "%s", who);
 	log_fd = fd;
+	log_shown = isatty(fd);
+	errno = saved;
 	log_threshold = level;
 	for (unsigned i = 0; wanted && i < sizeof names / sizeof *names; i++)
 		if (!strcmp(wanted, names[i]))
@@ -52,6 +58,8 @@ static void put_line(const char *format, va_list args, const char *mark)
 	n += vsnprintf(line + n, sizeof line - n, format, args);
 	if (n > (int)sizeof line - 2)
 		n = sizeof line - 2;
+	if (log_shown) /* other computers, and files, may have chosen a part of it */
+		printable_line(line);
 	line[n++] = '\n';
 	if (write(log_fd, line, n) < 0) {
 		/* the log's reader has gone: there is nobody to notify */

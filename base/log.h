@@ -14,7 +14,8 @@
 enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG, LOG_TRACE };
 
 /* `who` is copied; `fd` receives the lines (2 by default). The level also comes from the
- * environment's VMP_LOG; from `debug` on each line begins with the time. */
+ * environment's VMP_LOG; from `debug` on each line begins with the time.  A terminal gets question
+ * marks for control characters. */
 void log_open(const char *who, int fd, enum log_level level);
 extern enum log_level log_threshold;
 void log_line(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -21,14 +21,14 @@ $(B)/tests/unit/iosrv_server $(B)/tests/unit/iosrv_confined: $(B)/vmp-iosrv
 $(eval $(call unit-test,iosrv_net,tests/unit/iosrv_net.o $(IOSRV_TEST_OBJECTS),))
 $(B)/tests/unit/iosrv_net: $(B)/vmp-net
 $(eval $(call program,vmp-net,iosrv/vmp_net.o iosrv/net_filter.o iosrv/net_answers.o \
-	iosrv/refuse.o base/netspec.o base/confine.o base/log.o,-lslirp))
+	iosrv/refuse.o base/netspec.o base/confine.o base/log.o base/printable.o,-lslirp))
 $(eval $(call unit-test,net_filter,tests/unit/net_filter.o iosrv/net_filter.o,))
 $(eval $(call unit-test,net_answers,tests/unit/net_answers.o iosrv/net_answers.o base/netspec.o,))
 NINEP_OBJECTS := $(patsubst %,iosrv/ninep%.o,_fields _files _open _names _attributes _contents \
 	_locks _saved) \
 	iosrv/ninep.o
 $(eval $(call program,vmp-share,iosrv/vmp_share.o iosrv/refuse.o $(NINEP_OBJECTS) \
-	base/confine.o base/log.o,))
+	base/confine.o base/log.o base/printable.o,))
 $(eval $(call unit-test,ninep,tests/unit/ninep.o $(NINEP_OBJECTS),))
 $(eval $(call unit-test,ninep_saved,tests/unit/ninep_saved.o $(NINEP_OBJECTS),))
 $(eval $(call unit-test,share_process,tests/unit/share_process.o $(NINEP_OBJECTS) \

@@ -92,7 +92,7 @@ $(eval $(call program,bench/phoenix_processes,\
 .PHONY: bench-phoenix
 $(eval $(call program,bench/phoenix_loop,bench/phoenix_loop.o vmm/node/wire/conn.o \
 	vmm/shared/loop_event.o \
-	base/log.o base/packet.o base/wire.o phnx.o,$(PHNX_LIBS)))
+	base/log.o base/printable.o base/packet.o base/wire.o phnx.o,$(PHNX_LIBS)))
 # Takes minutes; what needs a quiet host most comes first.  The plots go to build/bench/results.
 bench-phoenix: $(addprefix $(B)/bench/phoenix_,latency loop routing processes)
 	$(Q)bench/phoenix

@@ -15,13 +15,14 @@ $(eval $(call unit-test,vpg_daemon_socket,tests/unit/vpg_daemon_socket.o $(VPG_W
 PEER_OBJECTS := $(patsubst %,vpg/peer/%.o,addresses asking borrow borrowing carry choose enrol \
 	hear identity invitation jobs joining keeper lender lending meeting members network pieces \
 	pipes rules serving shells speed tunnel) $(VPG_WIRE_ALL) \
-	base/confine.o base/log.o base/quantity.o
+	base/confine.o base/log.o base/printable.o base/quantity.o
 PEER_LIBS := -levent_openssl $(PHNX_LIBS)
 $(B)/vpg/%.o: CPPFLAGS += -Iphoenix/include
 $(eval $(call unit-test,vpg_contacts,tests/unit/vpg_contacts.o $(PEER_OBJECTS) phnx.o,$(PEER_LIBS)))
 $(eval $(call program,vmp-peer,vpg/peer/peer.o $(PEER_OBJECTS) phnx.o,$(PEER_LIBS)))
 SHELL_OBJECTS := $(patsubst %,vpg/shell/%.o,builtins completion editor execute group \
-	job_table join line own_terminal pipeline plan pumps rsh signals) $(VPG_WIRE_ALL) base/log.o
+	job_table join line own_terminal pipeline plan pumps rsh signals) $(VPG_WIRE_ALL) \
+	base/log.o base/printable.o
 $(eval $(call program,vmp-sh,vpg/shell/sh.o $(SHELL_OBJECTS),))
 # vmp-rsh is the same program; under this name it is `vmp rsh`.
 PROGRAMS += $(B)/vmp-rsh

@@ -11,16 +11,18 @@ $(eval $(call unit-test,phnx_fuzz_wire,\
 	tests/fuzz/replay-wire.o tests/fuzz/wire.o $(PHNX_CORE),-lcrypto))
 $(eval $(call unit-test,phnx_fuzz_config,\
 	tests/fuzz/replay-config.o tests/fuzz/config.o phoenix/calls/netconf.o))
-GDB_OBJECTS := base/log.o \
+GDB_OBJECTS := base/log.o base/printable.o \
 	$(patsubst %,vmm/cli/gdb/%.o,gdb_session requests breakpoint registers rsp gdb_watch)
 $(eval $(call unit-test,gdb_fuzz,tests/fuzz/replay-gdb.o tests/fuzz/gdb.o $(GDB_OBJECTS),))
 STANDBY_OBJECTS := vmm/cli/standby/record.o vmm/cli/standby/orders.o \
 	vmm/cli/cluster/cluster_file.o \
-	vmm/shared/hostmem.o vmm/shared/problem.o base/machine.o base/quantity.o base/log.o
+	vmm/shared/hostmem.o vmm/shared/problem.o base/machine.o base/quantity.o \
+	base/log.o base/printable.o
 $(eval $(call unit-test,standby_fuzz,\
 	tests/fuzz/replay-standby.o tests/fuzz/standby.o $(STANDBY_OBJECTS)))
 
-CHIPS_OBJECTS := $(IOSRV_OBJECTS) base/log.o base/packet.o base/wire.o base/undofile.o
+CHIPS_OBJECTS := $(IOSRV_OBJECTS) \
+	base/log.o base/printable.o base/packet.o base/wire.o base/undofile.o
 $(eval $(call unit-test,iosrv_fuzz,tests/fuzz/replay-chips.o tests/fuzz/chips.o $(CHIPS_OBJECTS),))
 
 NOT_FUZZED := $(NODE_LOAD) \
@@ -48,12 +50,12 @@ VPG_FUZZ_OBJECTS := vpg/shell/line.o vpg/shell/group.o vpg/wire/message.o vpg/wi
 $(eval $(call unit-test,vpg_fuzz,tests/fuzz/replay-vpg.o tests/fuzz/vpg.o $(VPG_FUZZ_OBJECTS),))
 
 WEB_FUZZ_OBJECTS := vmm/cli/web/webwords.o vmm/cli/watch/httpgate.o vmm/cli/digest.o \
-	vmm/shared/problem.o base/log.o
+	vmm/shared/problem.o base/log.o base/printable.o
 $(eval $(call unit-test,web_fuzz,tests/fuzz/replay-web.o tests/fuzz/web.o $(WEB_FUZZ_OBJECTS),))
 
 # tests/fuzz/handshake.c includes enrol.c, identity.c, joining.c and tunnel.c.
 HANDSHAKE_FUZZ_OBJECTS := vpg/peer/invitation.o vpg/peer/members.o vpg/peer/pieces.o \
-	$(VPG_WIRE_ALL) base/confine.o base/log.o
+	$(VPG_WIRE_ALL) base/confine.o base/log.o base/printable.o
 $(eval $(call unit-test,vpg_handshake_fuzz,\
 	tests/fuzz/replay-handshake.o tests/fuzz/handshake.o $(HANDSHAKE_FUZZ_OBJECTS),\
 	-levent -levent_openssl -lssl -lcrypto))

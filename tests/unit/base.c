@@ -1,5 +1,6 @@
 /* base.c - tests of base/: message bounds, posts and kicks, pins against their draining. */
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -445,9 +446,33 @@ static void a_warning_is_rare(void)
 	CU_ASSERT_FALSE(log_is_due(&last_ns));
 }
 
+/* What another computer says may be a part of a line. */
+static void a_line_on_a_terminal_is_printable(void)
+{
+	static const char said[] = "host b: \033]0;x\007 \302\233c \303\244\nvmp: all is well";
+	int ours = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC), theirs, pipes[2];
+	char line[200] = "";
+
+	CU_ASSERT_FATAL(ours >= 0 && !grantpt(ours) && !unlockpt(ours) && !pipe(pipes));
+	theirs = open(ptsname(ours), O_RDWR | O_NOCTTY | O_CLOEXEC);
+	CU_ASSERT_FATAL(theirs >= 0);
+	log_open("vmp", theirs, LOG_WARN);
+	log_error("%s", said);
+	CU_ASSERT(read(ours, line, sizeof line - 1) > 0);
+	CU_ASSERT_STRING_EQUAL(line, "vmp: host b: ?]0;x? ??c \303\244?vmp: all is well\r\n");
+	memset(line, 0, sizeof line);
+	log_open("vmp", pipes[1], LOG_WARN);
+	log_error("%s", said);
+	CU_ASSERT(read(pipes[0], line, sizeof line - 1) > 0);
+	CU_ASSERT(strstr(line, said) != NULL);
+	log_open("base", 2, LOG_WARN);
+	close(ours), close(theirs), close(pipes[0]), close(pipes[1]);
+}
+
 int main(void)
 {
 	static const struct unit_test tests[] = {
+		UNIT_TEST(a_line_on_a_terminal_is_printable),
 		UNIT_TEST(page_faults_do_not_overlap_rights),
 		UNIT_TEST(a_post_moves_the_futex_word_once),
 		UNIT_TEST(a_cpu_that_runs_gets_one_signal),

@@ -32,7 +32,7 @@ $(foreach t,vmp_cli vmp_foreign vmp_habits vmp_logs snapfile checkpoint gdb http
 $(foreach t,vmp_options vmp_report gdb_rsp gdb_dialogue,\
 	$(eval $(call unit-test,$(t),tests/unit/$(t).o $(VMP_OBJECTS),$(VMP_LIBS))))
 $(eval $(call unit-test,pagenames,tests/unit/pagenames.o vmm/cli/query/pagenames.o \
-	vmm/cli/query/pageheat.o base/log.o,-lelf))
+	vmm/cli/query/pageheat.o base/log.o base/printable.o,-lelf))
 $(eval $(call unit-test,standby,\
 	$(addprefix tests/unit/standby,.o _record.o _orders.o _fake.o _sender.o) \
 	$(VMP_OBJECTS),$(VMP_LIBS)))

@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include "base/printable.h"
 
 int problem(struct problem *p, const char *format, ...)
 {
@@ -11,5 +12,6 @@ int problem(struct problem *p, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(p->line, sizeof p->line, format, args);
 	va_end(args);
+	printable_line(p->line);
 	return -1;
 }

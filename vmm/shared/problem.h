@@ -5,7 +5,8 @@
 
 struct problem { char line[640]; };
 
-/* Writes the line.  Returns -1, so that callers can `return problem(...)`. */
+/* Writes the line, with question marks for control characters: other computers, and files, may have
+ * chosen a part of it.  Returns -1, so that callers can `return problem(...)`. */
 int problem(struct problem *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif
