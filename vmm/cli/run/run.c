@@ -458,7 +458,8 @@ static void write_recording(struct run *run)
 		at += (size_t)snprintf(command + at, sizeof command - at, "%s%s", at ? " " : "",
 				       *word);
 	about.command = command;
-	if (reportpage_write(run->o->report, &run->recorder.recording, &about, &p))
+	run->report_failed = reportpage_write(run->o->report, &run->recorder.recording, &about, &p);
+	if (run->report_failed)
 		log_error("%s", p.line);
 }
 
@@ -513,6 +514,22 @@ static int prepare(struct run *run, struct host_files *files, struct problem *p)
 	return run->loads ? run_prepare_saved(run, p) : run_prepare(run, files, p);
 }
 
+/* Writes --stats and --trace.  Returns whether all files that were asked for are there; otherwise
+ * lines have said which are not. */
+static bool say_what_is_missing(struct run *run)
+{
+	bool whole = !run->report_failed;
+	struct problem p;
+
+	if (run->report_expected &&
+	    report_write(&run->report, run->o, run->kernel, run->start_ns, run->status))
+		whole = false;
+	if (run_log_is_whole(run, &p))
+		return whole;
+	log_error("%s", p.line);
+	return false;
+}
+
 static int run_to_the_end(struct run *run)
 {
 	static struct host_files files;
@@ -530,9 +547,8 @@ static int run_to_the_end(struct run *run)
 	}
 	if (run->why.line[0])
 		log_error("%s", run->why.line);
-	else if (run->report_expected && report_write(&run->report, run->o, run->kernel,
-						      run->start_ns, run->status) && !run->status)
-		run->status = EXIT_VMP_FAILURE; /* not all that was asked for is there */
+	else if (!say_what_is_missing(run) && !run->status)
+		run->status = EXIT_VMP_FAILURE;
 	if (run->o->summary && !run->why.line[0])
 		checkpoint_report(&run->checkpoint);
 	recorder_free(&run->recorder);

@@ -95,8 +95,8 @@ static bool write_all(int fd, const char *bytes, size_t n)
 	return true;
 }
 
-/* A full disk under the log does not stop the machine. */
-void run_log_write(struct run *run, const char *bytes, size_t n)
+/* Returns false if it cannot be written. */
+static bool write_shown(struct run *run, const char *bytes, size_t n)
 {
 	char shown[4096];
 
@@ -106,14 +106,30 @@ void run_log_write(struct run *run, const char *bytes, size_t n)
 		memcpy(shown, bytes, part);
 		printable_text(shown, part);
 		if (!write_all(run->log_fd, shown, part))
-			return;
+			return false;
 		bytes += part;
 		n -= part;
 	}
-	if (!write_all(run->log_fd, bytes, n))
-		return;
-	if (run->log_kept)
+	return write_all(run->log_fd, bytes, n);
+}
+
+/* A full disk under the log does not stop the machine: its end says so. */
+void run_log_write(struct run *run, const char *bytes, size_t n)
+{
+	if (!write_shown(run, bytes, n) && !run->log_error)
+		run->log_error = errno;
+	else if (run->log_kept)
 		run_log_cut(run->log_fd, LOG_MOST, LOG_KEPT);
+}
+
+bool run_log_is_whole(const struct run *run, struct problem *p)
+{
+	const char *path = run->o->log;
+
+	if (run->log_error)
+		problem(p, "cannot write the log%s%s: %s", path ? " " : "", path ? path : "",
+			strerror(run->log_error));
+	return !run->log_error;
 }
 
 static void on_look(void *context)

@@ -13,15 +13,22 @@
 
 enum { LOG_LINE = 1024 };
 
-/* Userland is there.  In the background the machine lives without its starter from here on. */
+/* Userland is there.  In the background the machine lives without its starter from here on, so what
+ * the starter must hear is said before. */
 void run_on_machine_up(struct run *run, const struct message *m, const struct msg_machine_up *up)
 {
+	struct problem p;
+
 	(void)m, (void)up;
 	run->said.up = true;
 	if (run->rebooted)
 		dup2(run->log_fd, 2); /* this start's log */
 	if (!run->starter)
 		return;
+	if (!run_log_is_whole(run, &p)) {
+		run_end(run, EXIT_VMP_FAILURE, p.line);
+		return;
+	}
 	loop_remove(run->starter);
 	run->starter = NULL;
 	dprintf(2, "%c%s: %u processors on %u host%s, up after %.1f s\n", 0, run->rundir.name,

@@ -108,6 +108,7 @@ struct run {
 	uint64_t start_ns, connect_ns;
 	const char *kernel;	/* path of the guest kernel */
 	int log_fd, archive_fd;
+	int log_error; /* 0, or the errno of the first write to the log that failed */
 	bool log_shown; /* on a terminal */
 	bool log_kept; /* the log is in memory, for `vmp logs`, and is cut when it grows too long */
 	struct loop_event *log_look;
@@ -122,6 +123,7 @@ struct run {
 	bool ended;		/* the status is decided */
 	/* --stats or --summary: the hosts send their counters when they end */
 	bool report_expected;
+	bool report_failed; /* --report could not be written; a line has said why */
 	bool forced;		/* waits no more for output */
 	int status;
 	struct problem why;	/* empty: no line is printed */
@@ -149,6 +151,8 @@ void run_on_load_failed(void *context, const char *line);
 int run_open_log(struct run *run, struct problem *p);
 int run_log_watch(struct run *run); /* cut it from now on; 0 or -1 */
 void run_log_write(struct run *run, const char *bytes, size_t n);
+/* Returns whether all of the log could be written; otherwise `p` says why not. */
+bool run_log_is_whole(const struct run *run, struct problem *p);
 
 /* start.c.  These return 0, or -1 with the problem. */
 int run_prepare(struct run *run, struct host_files *files, struct problem *p);
