@@ -35,45 +35,59 @@ static bool read_plan(char **strings, struct root *root, bool *read_only)
 	return true;
 }
 
-/* Moves what is mounted at `where` to the same place of the new root.  A root that cannot be
- * written to must have that folder. */
+/* Says on the console, and on the command's standard error, why nothing starts.  Returns false. */
+static bool refuse(const char *what, const char *name)
+{
+	char line[256];
+	int fd, n;
+
+	n = snprintf(line, sizeof line, "init: %s %.64s: %s\n", what, name, strerror(errno));
+	fputs(line, stderr);
+	fd = open("/dev/vmp-err", O_WRONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		write_all(fd, line, (size_t)n);
+		close(fd);
+	}
+	return false;
+}
+
+/* Makes those folders of the new root on which something will be mounted.  A root that cannot be
+ * written to gets those that it lacks from a second layer below it, which holds nothing else. */
+static void add_missing(const char *const *folders, size_t n)
+{
+	static const char layer[] = "/vmp-layer";
+	char path[64];
+	bool lacks = false;
+
+	mkdir(layer, 0755);
+	for (size_t i = 0; i < n; i++) {
+		snprintf(path, sizeof path, NEW "%s", folders[i]);
+		if (mkdir(path, 0755) == 0 || errno != EROFS)
+			continue;
+		lacks = true;
+		snprintf(path, sizeof path, "%s%s", layer, folders[i]);
+		mkdir(path, 0755);
+	}
+	snprintf(path, sizeof path, "lowerdir=" NEW ":%s", layer);
+	if (lacks && mount("vmp-root", NEW, "overlay", MS_RDONLY, path) < 0)
+		complain("the read-only root cannot have", folders[0]);
+}
+
+/* Moves what is mounted at `where` to the same place of the new root. */
 static void move(const char *where)
 {
 	char to[64];
 
 	snprintf(to, sizeof to, NEW "%s", where);
-	mkdir(to, 0755);
 	if (mount(where, to, NULL, MS_MOVE, NULL) < 0)
 		complain("the root cannot have", where);
 }
 
-/* Says on the console, and on the command's standard error, why nothing starts. */
-static void say_outside(const char *line)
-{
-	int fd = open("/dev/vmp-err", O_WRONLY | O_CLOEXEC);
-
-	fputs(line, stderr);
-	if (fd < 0)
-		return;
-	write_all(fd, line, strlen(line));
-	close(fd);
-}
-
-/* The share stays where it is, in memory or on the host.  A root that cannot be written to must
- * have the folder, as those of `vmp image` do. */
+/* The share stays where it is, in memory or on the host. */
 static bool keep_share(void)
 {
-	if (access("/share", F_OK) < 0)
-		return true;
-	if (mkdir(NEW "/share", 0755) < 0 && errno == EROFS) {
-		say_outside("init: the root has no folder /share, and cannot get one, since it is "
-			    "read only; take ,snapshot instead of ,ro\n");
-		return false;
-	}
-	if (mount("/share", NEW "/share", NULL, MS_BIND | MS_REC, NULL) == 0)
-		return true;
-	complain("the root cannot have", "/share");
-	return false;
+	return mount("/share", NEW "/share", NULL, MS_BIND | MS_REC, NULL) == 0 ||
+	       refuse("the root cannot have", "/share");
 }
 
 /* A link that leads to a place below the new root would be followed in the old one: it is not
@@ -87,7 +101,10 @@ static bool has_init(void)
 
 bool root_enter(struct root *root, char **strings)
 {
-	bool read_only = false;
+	/* without the first one if the root's own init runs, without the last one if nothing is
+	 * shared */
+	static const char *const folders[] = { "/tmp", "/dev", "/proc", "/sys", "/run", "/share" };
+	bool read_only = false, shares = access("/share", F_OK) == 0;
 
 	if (!read_plan(strings, root, &read_only)) {
 		fprintf(stderr, "init: /vmp/root does not say which disk is the root\n");
@@ -95,12 +112,12 @@ bool root_enter(struct root *root, char **strings)
 	}
 	mkdir(NEW, 0755);
 	/* The driver of ext4 mounts ext2 and ext3, too. */
-	if (mount(root->device, NEW, "ext4", read_only ? MS_RDONLY : 0, NULL) < 0) {
-		complain("cannot mount as the root:", root->device);
-		return false;
-	}
+	if (mount(root->device, NEW, "ext4", read_only ? MS_RDONLY : 0, NULL) < 0)
+		return refuse("cannot mount as the root:", root->device);
 	root->boots = root->boots && has_init();
-	if (!keep_share()) /* while /dev is here, where init reports the status */
+	add_missing(folders + root->boots,
+		     sizeof folders / sizeof *folders - root->boots - !shares);
+	if (shares && !keep_share()) /* while /dev is here, where init reports the status */
 		return false;
 	move("/dev");
 	move("/proc");
