@@ -179,7 +179,8 @@ static void add_link(struct initramfs *archive, const char *path, const char *ta
 
 /* Copies exactly as many bytes as the header says; a file that has become shorter is filled up with
  * zeros. */
-static void copy_contents(struct initramfs *archive, int fd, uint64_t bytes)
+static void copy_contents(struct initramfs *archive, int fd, uint64_t bytes,
+			  const char *host_path)
 {
 	static char buffer[COPY_BYTES];
 
@@ -190,7 +191,7 @@ static void copy_contents(struct initramfs *archive, int fd, uint64_t bytes)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0) {
-			fail(archive, -errno);
+			fail_at(archive, -errno, host_path);
 			return;
 		}
 		if (n == 0)
@@ -235,7 +236,8 @@ static uint32_t inode_of(struct initramfs *archive, const struct stat *st, bool 
 	return (*known)->as;
 }
 
-static void copy_file(struct initramfs *archive, const char *path, int fd, const struct stat *st)
+static void copy_file(struct initramfs *archive, const char *path, int fd, const struct stat *st,
+		      const char *host_path)
 {
 	struct archived e = { .mode = S_IFREG | (st->st_mode & 07777), .changed = st->st_mtime };
 	bool again;
@@ -246,7 +248,7 @@ static void copy_file(struct initramfs *archive, const char *path, int fd, const
 	e.links = st->st_nlink < 2 ? 1 : 2;
 	e.bytes = again ? 0 : (uint64_t)st->st_size;
 	put_entry(archive, path + 1, &e);
-	copy_contents(archive, fd, e.bytes);
+	copy_contents(archive, fd, e.bytes, host_path);
 	pad(archive);
 }
 
@@ -259,13 +261,12 @@ void initramfs_add_file(struct initramfs *archive, const char *path, const char 
 		fail_at(archive, -errno, host_path);
 		return;
 	}
-	if (fstat(fd, &st)) {
-		fail(archive, -errno);
-	} else if (!S_ISREG(st.st_mode)) {
-		fail(archive, -EINVAL);
-	} else {
-		copy_file(archive, path, fd, &st);
-	}
+	if (fstat(fd, &st))
+		fail_at(archive, -errno, host_path);
+	else if (!S_ISREG(st.st_mode))
+		fail_at(archive, -EINVAL, host_path);
+	else
+		copy_file(archive, path, fd, &st, host_path);
 	close(fd);
 }
 
@@ -283,7 +284,7 @@ static void add_entry(struct initramfs *archive, const char *path, const char *h
 	ssize_t n;
 
 	if (lstat(host_path, &st)) {
-		fail(archive, -errno);
+		fail_at(archive, -errno, host_path);
 	} else if (S_ISDIR(st.st_mode)) {
 		add_folder(archive, path, st.st_mode, st.st_mtime);
 		initramfs_add_tree(archive, path, host_path);
@@ -292,7 +293,7 @@ static void add_entry(struct initramfs *archive, const char *path, const char *h
 	} else if (S_ISLNK(st.st_mode)) {
 		n = readlink(host_path, target, sizeof target - 1);
 		if (n < 0) {
-			fail(archive, -errno);
+			fail_at(archive, -errno, host_path);
 			return;
 		}
 		target[n] = 0;
@@ -369,11 +370,7 @@ int64_t initramfs_tree_bytes(const char *host_path, int64_t limit)
 		else if (S_ISDIR(st.st_mode) &&
 			 snprintf(path, sizeof path, "%s/%s", host_path, entry->d_name) < PATH_MAX)
 			below = initramfs_tree_bytes(path, limit - total);
-		if (below < 0) {
-			total = below;
-			break;
-		}
-		total += below;
+		total += below > 0 ? below : 0; /* who adds it says what cannot be read */
 	}
 	closedir(folder);
 	return total;

@@ -69,8 +69,8 @@ void initramfs_add_tree(struct initramfs *archive, const char *path, const char 
 /* Ends the archive.  Returns 0, or the first error. */
 int initramfs_finish(struct initramfs *archive);
 
-/* Returns how many bytes initramfs_add_tree() would write, or -errno.  Stops counting above
- * `limit`. */
+/* Returns how many bytes initramfs_add_tree() would write, or -errno if the folder itself cannot be
+ * read; what else cannot be read is not counted.  Stops counting above `limit`. */
 int64_t initramfs_tree_bytes(const char *host_path, int64_t limit);
 
 #endif
