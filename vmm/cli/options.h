@@ -73,6 +73,8 @@ bool options_takes_name(enum verb verb);
 /* Reads "IMAGE[,ro|,snapshot][,ide]".  Returns the mode; *path_bytes is the length of IMAGE. */
 enum disk_mode options_disk_mode(const char *spec, size_t *path_bytes);
 bool options_disk_is_ide(const char *spec);
+/* Returns whether a file or folder is there whose name ends before one of this path's commas. */
+bool options_has_words(const char *path);
 unsigned options_ide_disks(const struct machine *m);
 /* Returns the first disk whose image the machine writes to, or NULL. */
 const char *options_disk_written(const struct machine *m);

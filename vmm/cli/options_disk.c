@@ -1,7 +1,10 @@
 /* options_disk.c - what --disk and --root say about images. */
 #include "vmm/cli/options_private.h"
 
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define IDE_SUFFIX ",ide"
 
@@ -19,6 +22,19 @@ unsigned options_ide_disks(const struct machine *m)
 	for (unsigned i = 0; i < m->disk.n; i++)
 		n += options_disk_is_ide(m->disk.item[i]);
 	return n;
+}
+
+bool options_has_words(const char *path)
+{
+	const char *comma = strrchr(path, ',');
+	char before[PATH_MAX];
+
+	for (; comma; comma = memrchr(path, ',', (size_t)(comma - path))) {
+		snprintf(before, sizeof before, "%.*s", (int)(comma - path), path);
+		if (comma > path && !access(before, F_OK))
+			return true;
+	}
+	return false;
 }
 
 const char *options_disk_written(const struct machine *m)

@@ -177,7 +177,10 @@ static int check_share(const struct options *o, struct problem *p)
 	struct stat st;
 
 	if (stat(o->share, &st))
-		return problem(p, "--share %s: %s", o->share, strerror(errno));
+		return problem(p, "--share %s: %s%s", o->share, strerror(errno),
+			       errno == ENOENT && options_has_words(o->share)
+				       ? "; behind DIR may come ,live, and then ,ro"
+				       : "");
 	if (!S_ISDIR(st.st_mode))
 		return problem(p, "--share %s: not a folder", o->share);
 	if (o->share_live)

@@ -106,6 +106,16 @@ static int find_file(const char *given, const char *built, const char *what, cha
 	return check_checksum(path, p);
 }
 
+/* Returns what the user may have meant by an image that cannot be opened. */
+static const char *hint(const char *path, enum disk_mode mode, int error)
+{
+	if (error == EACCES && mode == DISK_READ_WRITE)
+		return "; with ,ro or ,snapshot it need not be writable";
+	if (error == ENOENT && options_has_words(path))
+		return "; behind IMAGE may come ,ro or ,snapshot, and then ,ide";
+	return "";
+}
+
 int check_disk(const char *spec, struct problem *p)
 {
 	char path[PATH_MAX];
@@ -117,10 +127,8 @@ int check_disk(const char *spec, struct problem *p)
 	snprintf(path, sizeof path, "%.*s", (int)n, spec);
 	fd = open(path, (mode == DISK_READ_WRITE ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
-		return problem(p, "--disk %s: %s%s", path, strerror(errno),
-			       errno == EACCES && mode == DISK_READ_WRITE
-				       ? "; with ,ro or ,snapshot it need not be writable"
-				       : "");
+		return problem(p, "--disk %s: %s%s", spec, strerror(errno),
+			       hint(path, mode, errno));
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode))
 		result =
 			problem(p, "--disk %s: not a regular file; this version takes raw image "
