@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 #include "base/limits.h"
@@ -18,19 +19,20 @@ enum { LOG_RARELY_S = 60 };
 
 enum log_level log_threshold = LOG_WARN;
 static int log_fd = 2;
-static bool log_shown; /* on a terminal, which obeys control characters */
+static bool log_shown; /* maybe on a terminal, which obeys control characters */
 static char log_who[32] = "vmp";
 
 void log_open(const char *who, int fd, enum log_level level)
 {
 	const char *wanted = getenv("VMP_LOG");
 	static const char *const names[] = { "error", "warn", "info", "debug", "trace" };
-
+	struct stat st;
 	int saved = errno;
 
 	snprintf(log_who, sizeof log_who, "%s", who);
 	log_fd = fd;
-	log_shown = isatty(fd);
+	/* not by isatty(): a monitor that is started later may make no such call */
+	log_shown = fstat(fd, &st) || S_ISCHR(st.st_mode);
 	errno = saved;
 	log_threshold = level;
 	for (unsigned i = 0; wanted && i < sizeof names / sizeof *names; i++)
