@@ -432,6 +432,16 @@ static bool set_registers(struct monitor *m, const struct user_regs_struct *r)
 	return false;
 }
 
+/* A program can load a selector with any RPL.  The host lets a tracer set no data segment's but 0
+ * and those with RPL 3. (TRICKS: shadow-ldt) */
+static void make_settable(struct user_regs_struct *r)
+{
+	unsigned long long *const selector[] = { &r->ds, &r->es, &r->fs, &r->gs };
+
+	for (unsigned i = 0; i < ARRAY_LEN(selector); i++)
+		*selector[i] = *selector[i] >> 3 ? *selector[i] | VMPROC_SEL_RPL : 0;
+}
+
 bool process_enter(struct monitor *m, struct engine_stop *stop)
 {
 	struct stop why;
@@ -451,6 +461,7 @@ bool process_enter(struct monitor *m, struct engine_stop *stop)
 		*stop = (struct engine_stop){ .signal = why.signal };
 		return false;
 	}
+	make_settable(&m->vm.regs);
 	registers_from_host(m);
 	translate(m, &why, stop);
 	return true;

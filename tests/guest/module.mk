@@ -2,7 +2,7 @@
 GUEST_TESTS := $(addprefix build/tests/guest/,threads processes signals pipes memory fpstate \
 	timers altpages wildptr hostile dynamic micro halves stress storm witness contended flags \
 	computes passes cputime fsops watch openmp escape high fresh fills turns discards \
-	jobs wakes frames answers)
+	jobs wakes frames answers selectors)
 GUEST_LINK := -static
 build/tests/guest/dynamic build/tests/guest/openmp: GUEST_LINK := -rdynamic
 
