@@ -12,6 +12,7 @@
 #include "vpg/peer/borrowing.h"
 #include "vpg/peer/carry.h"
 #include "vpg/peer/choose.h"
+#include "vpg/peer/invitation.h"
 #include "vpg/peer/joining.h"
 #include "vpg/peer/lending.h"
 #include "vpg/peer/serving.h"
@@ -30,7 +31,7 @@ struct words {
 static const char usage[] =
 	"vmp peer start [--name NICK] [--port PORT] [--listen near|all] [--foreground]\n"
 	"vmp peer invite [--for TIME] [--address HOST]\n"
-	"vmp peer join INVITATION [--name NICK] [--ssh [USER@]HOST] [--port PORT]\n"
+	"vmp peer join INVITATION|- [--name NICK] [--ssh [USER@]HOST] [--port PORT]\n"
 	"              [--listen near|all]\n"
 	"vmp peer list [--json] | revoke NICK\n"
 	"vmp peer dial [--ssh] [USER@]HOST:PORT\n"
@@ -55,12 +56,29 @@ static int peer_start(const struct words *w)
 	return serve_peer(&o);
 }
 
+/* Takes the invitation, which is a password: for "-" from standard input.  All users of a computer
+ * see the words of its processes, so the word itself is overwritten. */
+static void take_invitation(char *word, char text[INVITATION_TEXT])
+{
+	if (strcmp(word, "-")) {
+		snprintf(text, INVITATION_TEXT, "%s", word);
+		memset(word, '*', strlen(word));
+		return;
+	}
+	if (isatty(0))
+		fputs("invitation: ", stderr);
+	if (!fgets(text, INVITATION_TEXT, stdin))
+		*text = 0;
+	text[strcspn(text, "\r\n")] = 0;
+}
+
 static int peer_join(const struct words *w)
 {
-	char host[256] = "", nick[NICK_BYTES];
-	struct join_order o = { w->rest[0], w->name, w->ssh, w->port, w->anywhere > 0 };
+	char host[256] = "", nick[NICK_BYTES], invitation[INVITATION_TEXT];
+	struct join_order o = { invitation, w->name, w->ssh, w->port, w->anywhere > 0 };
 	struct why why;
 
+	take_invitation(w->rest[0], invitation);
 	gethostname(host, sizeof host - 1);
 	nick_of_host(host, nick);
 	o.nick = w->name ? w->name : nick;
