@@ -232,6 +232,7 @@ static void on_bury(evutil_socket_t fd, short what, void *arg)
 
 static void begin_enrol(void)
 {
+	const struct sockaddr_in from = { .sin_family = AF_INET };
 	struct enrol *e = calloc(1, sizeof *e);
 	int pair[2];
 
@@ -240,7 +241,7 @@ static void begin_enrol(void)
 	d.enrol = e;
 	e->ctx = identity_context(&d.net.id, take_any, NULL);
 	FUZZ_CHECK(e->ctx);
-	on_guest(NULL, pair[0], NULL, 0, e);
+	on_guest(NULL, pair[0], (struct sockaddr *)&from, sizeof from, e);
 	other.fd = pair[1];
 }
 

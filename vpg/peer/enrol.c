@@ -3,6 +3,9 @@
  *
  * The joining computer knows this one's key from its invitation.  This one accepts any key, and
  * asks for a token.  The guest sends one frame, and gets a few; then the connection ends.
+ *
+ * Anybody may connect, and say nothing or a byte now and then.  So a connection has a few seconds
+ * in all, and one address has few of the connections: then others can join meanwhile.
  */
 #include <arpa/inet.h>
 #include <event2/buffer.h>
@@ -14,12 +17,14 @@
 #include "base/log.h"
 #include "vpg/peer/tunnel.h"
 
-enum { GUESTS_MAX = 16, PATIENCE_S = 10 };
+enum { GUESTS_MAX = 16, GUESTS_OF_ONE = 4, PATIENCE_S = 10, ORIGIN_BYTES = 8 };
 
 struct guest {
 	struct guest *next;
 	struct enrol *e;
 	struct bufferevent *socket;
+	struct event *limit;
+	unsigned char origin[ORIGIN_BYTES];
 	bool answered;
 };
 
@@ -45,8 +50,34 @@ static void guest_free(struct guest *g)
 			break;
 		}
 	g->e->n--;
+	event_free(g->limit);
 	bufferevent_free(g->socket);
 	free(g);
+}
+
+static void on_limit(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd, (void)what;
+	guest_free(arg);
+}
+
+/* Writes what all addresses of one computer have in common: of IPv6, the network. */
+static void origin_of(const struct sockaddr *from, unsigned char origin[ORIGIN_BYTES])
+{
+	memset(origin, 0, ORIGIN_BYTES);
+	if (from->sa_family == AF_INET6)
+		memcpy(origin, &((const struct sockaddr_in6 *)from)->sin6_addr, ORIGIN_BYTES);
+	else if (from->sa_family == AF_INET)
+		memcpy(origin, &((const struct sockaddr_in *)from)->sin_addr, 4);
+}
+
+static bool has_room(const struct enrol *e, const unsigned char origin[ORIGIN_BYTES])
+{
+	unsigned same = 0;
+
+	for (const struct guest *g = e->guests; g; g = g->next)
+		same += !memcmp(g->origin, origin, ORIGIN_BYTES);
+	return e->n < GUESTS_MAX && same < GUESTS_OF_ONE;
 }
 
 static void say(struct guest *g, enum vpg_type type, const void *fields)
@@ -139,12 +170,14 @@ static void on_guest(struct evconnlistener *l, evutil_socket_t fd, struct sockad
 		     void *arg)
 {
 	const struct timeval patience = { PATIENCE_S, 0 };
+	unsigned char origin[ORIGIN_BYTES];
 	struct enrol *e = arg;
 	struct guest *g = NULL;
 	SSL *ssl = NULL;
 
-	(void)l, (void)from, (void)n;
-	if (e->n < GUESTS_MAX && network_invites(&e->d->net, (uint64_t)time(NULL)))
+	(void)l, (void)n;
+	origin_of(from, origin);
+	if (has_room(e, origin) && network_invites(&e->d->net, (uint64_t)time(NULL)))
 		g = calloc(1, sizeof *g);
 	if (g)
 		ssl = SSL_new(e->ctx);
@@ -152,19 +185,24 @@ static void on_guest(struct evconnlistener *l, evutil_socket_t fd, struct sockad
 		g->socket = bufferevent_openssl_socket_new(e->d->base, fd, ssl,
 							   BUFFEREVENT_SSL_ACCEPTING,
 							   BEV_OPT_CLOSE_ON_FREE);
-	if (!g || !g->socket) {
-		SSL_free(ssl);
+	if (g && g->socket)
+		g->limit = evtimer_new(e->d->base, on_limit, g);
+	if (!g || !g->socket || !g->limit) {
+		if (g && g->socket)
+			bufferevent_free(g->socket);	/* has the others */
+		else
+			SSL_free(ssl), evutil_closesocket(fd);
 		free(g);
-		evutil_closesocket(fd);
 		return;
 	}
 	g->e = e;
+	memcpy(g->origin, origin, ORIGIN_BYTES);
 	g->next = e->guests;
 	e->guests = g;
 	e->n++;
 	bufferevent_openssl_set_allow_dirty_shutdown(g->socket, 1);
 	bufferevent_setcb(g->socket, on_read, NULL, on_event, g);
-	bufferevent_set_timeouts(g->socket, &patience, &patience);
+	event_add(g->limit, &patience);
 	bufferevent_enable(g->socket, EV_READ | EV_WRITE);
 }
 
