@@ -15,6 +15,7 @@ struct user {
 	gid_t gid;
 	char name[64], home[64];
 	bool unknown;
+	bool gid_given; /* and so all its groups */
 };
 
 /* init.c */
@@ -22,20 +23,23 @@ struct user {
 void complain(const char *what, const char *name);
 /* Splits strings, each ended by a NUL byte, into a vector ended by NULL; NULL without memory. */
 char **split_strings(char *text, size_t bytes);
-/* Who the text means: a name of /etc/passwd, UID or UID:GID; empty: root. */
-void user_of_text(struct user *user, const char *text);
 /* The environment's HOME, USER and LOGNAME. */
 void user_to_environment(const struct user *user);
 /* The folder and those above it, if they are missing. Writes to `path` and puts it back. */
 void make_folders(char *path);
 void write_all(int fd, const void *bytes, size_t n);
-/* In a child: become the user; execute a program or say why not. A failure ends the process. */
-void become(const struct user *user);
+/* In a child: execute a program or say why not. A failure ends the process. */
 __attribute__((noreturn)) void exec_or_explain(char **argv);
 void forget_signals(void);
 int exit_status(int wait_status);
 /* Waits for children until `command` has ended; sets *status to how. */
 bool reap_command(pid_t command, int *status, int options);
+
+/* guest_user.c */
+/* Who the text means: a name of /etc/passwd, UID or UID:GID; empty: root. */
+void user_of_text(struct user *user, const char *text);
+/* In a child: become the user. A failure ends the process. */
+void become(const struct user *user);
 
 /* guest_console.c */
 /* The console is the virtio one if there is one; call it once there is a /dev. */

@@ -25,7 +25,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -320,70 +319,6 @@ static bool says_cannot_start(void)
 
 /* ---- Who ---- */
 
-/* The fields of a line of /etc/passwd; some may be empty. */
-enum { PASSWD_NAME, PASSWD_UID = 2, PASSWD_GID, PASSWD_HOME = 5, PASSWD_FIELDS };
-
-static bool split_line(char *line, char *field[PASSWD_FIELDS])
-{
-	line[strcspn(line, "\n")] = 0;
-	for (unsigned i = 0; i < PASSWD_FIELDS; i++) {
-		field[i] = strsep(&line, ":");
-		if (!field[i])
-			return false;
-	}
-	return true;
-}
-
-/* Fills in what the line of /etc/passwd says that has this name or, without a name, this number. */
-static bool find_user(struct user *user, const char *name, uid_t uid)
-{
-	FILE *table = fopen("/etc/passwd", "re");
-	bool found = false;
-	char line[256], *field[PASSWD_FIELDS];
-
-	while (table && !found && fgets(line, sizeof line, table)) {
-		if (!split_line(line, field))
-			continue;
-		found = name ? !strcmp(field[PASSWD_NAME], name)
-			     : strtoul(field[PASSWD_UID], NULL, 10) == uid;
-		if (!found)
-			continue;
-		*user = (struct user){ .uid = (uid_t)strtoul(field[PASSWD_UID], NULL, 10),
-				       .gid = (gid_t)strtoul(field[PASSWD_GID], NULL, 10) };
-		snprintf(user->home, sizeof user->home, "%s", field[PASSWD_HOME]);
-		snprintf(user->name, sizeof user->name, "%s", field[PASSWD_NAME]);
-	}
-	if (table)
-		fclose(table);
-	return found;
-}
-
-/* A number need not be in the table. */
-void user_of_text(struct user *user, const char *text)
-{
-	char *end, *colon;
-	unsigned long uid;
-
-	*user = (struct user){ .name = "root", .home = "/root" };
-	if (!*text)
-		return;
-	uid = strtoul(text, &end, 10);
-	if (end == text) {
-		if (!find_user(user, text, 0)) {
-			user->unknown = true;
-			snprintf(user->name, sizeof user->name, "%.63s", text);
-		}
-		return;
-	}
-	colon = *end == ':' ? end : NULL;
-	if (!find_user(user, NULL, (uid_t)uid)) {
-		*user = (struct user){ .uid = (uid_t)uid, .gid = (gid_t)uid, .home = "/" };
-		snprintf(user->name, sizeof user->name, "%lu", uid);
-	}
-	if (colon)
-		user->gid = (gid_t)strtoul(colon + 1, NULL, 10);
-}
-
 /* Who the command shall be. */
 static void read_user(struct user *user)
 {
@@ -392,21 +327,6 @@ static void read_user(struct user *user)
 
 	user_of_text(user, text ? text : "");
 	free(text);
-}
-
-/* Last of all: what it shall be given is open. */
-void become(const struct user *user)
-{
-	if (user->unknown) {
-		fprintf(stderr, "init: the guest has no user %s\n", user->name);
-		_exit(STATUS_CANNOT_EXECUTE);
-	}
-	if (!user->uid && !user->gid)
-		return;
-	if (setgroups(0, NULL) || setgid(user->gid) || setuid(user->uid)) {
-		complain("cannot become", user->name);
-		_exit(STATUS_CANNOT_EXECUTE);
-	}
 }
 
 /* ---- The command ---- */
