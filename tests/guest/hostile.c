@@ -580,7 +580,7 @@ int main(int argc, char **argv)
 			return run(&methods[i], argc > 2 ? argv[2] : NULL);
 	fprintf(stderr, "usage: hostile "
 		"int80|syscall|sysenter|farjump|stub|flat|kernel|iret|window|gate|stublist|want|"
-		"tell|name|crash|fsbase|gsbase|sigmask|"
+		"turn|tell|name|crash|fsbase|gsbase|sigmask|"
 		"zero|marker|hypercall|privileged [ADDRESS]\n");
 	return 2;
 }
