@@ -27,7 +27,7 @@ $(B)/vmp-image: vmm/cli/image/vmp-image
 	$(Q)install -m 755 $< $@
 
 $(foreach t,vmp_cli vmp_foreign vmp_habits vmp_logs snapfile checkpoint gdb httpgate httpd \
-	webwords recording rundir,\
+	webwords recording rundir initramfs,\
 	$(eval $(call unit-test,$(t),tests/unit/$(t).o $(VMP_OBJECTS),$(VMP_LIBS))))
 $(foreach t,vmp_options vmp_report gdb_rsp gdb_dialogue,\
 	$(eval $(call unit-test,$(t),tests/unit/$(t).o $(VMP_OBJECTS),$(VMP_LIBS))))

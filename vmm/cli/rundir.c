@@ -62,13 +62,20 @@ static void remove_contents(const char *path)
 	closedir(folder);
 }
 
+static bool is_named(int fd, const char *file)
+{
+	struct stat named, ours;
+
+	return !fstat(fd, &ours) && !stat(file, &named) && ours.st_ino == named.st_ino &&
+	       ours.st_dev == named.st_dev;
+}
+
 /* Takes the lock of a machine's folder.  Returns its descriptor; -EWOULDBLOCK if the machine is
  * alive; -ESTALE if the folder was removed between open and lock, so that the file has no name any
  * more. */
 static int take_lock(const char *path, int flags)
 {
 	char file[RUNDIR_PATH + 8];
-	struct stat named, ours;
 	int fd;
 
 	snprintf(file, sizeof file, "%s/lock", path);
@@ -81,7 +88,7 @@ static int take_lock(const char *path, int flags)
 		close(fd);
 		return error;
 	}
-	if (fstat(fd, &ours) || stat(file, &named) || ours.st_ino != named.st_ino) {
+	if (!is_named(fd, file)) {
 		close(fd);
 		return -ESTALE;
 	}
@@ -148,6 +155,25 @@ static int set_path(struct rundir *dir, const char *machines, struct problem *p)
 	return 0;
 }
 
+/* The folders were empty until the lock was made there.  So another vmp may have removed them since
+ * they were looked at, and another user of this computer made others of these names.  Now they
+ * cannot be removed any more.  Returns as try_claim(). */
+static int is_still_ours(struct rundir *dir, struct problem *p)
+{
+	char machines[RUNDIR_PATH], file[RUNDIR_PATH + 8];
+	int result = -1;
+
+	snprintf(file, sizeof file, "%s/lock", dir->path);
+	if (!machines_folder(machines, sizeof machines, p) && !private_folder(dir->path, p)) {
+		if (is_named(dir->lock_fd, file))
+			return 0;
+		result = -ESTALE;
+	}
+	close(dir->lock_fd);
+	dir->lock_fd = -1;
+	return result;
+}
+
 /* Makes one attempt to claim the folder.  Returns 0; -ESTALE if another vmp was cleaning up
  * meanwhile; -EWOULDBLOCK if the name is taken, or if another vmp is just testing the lock; or -1
  * with the problem. */
@@ -167,7 +193,7 @@ static int try_claim(struct rundir *dir, struct problem *p)
 		return errno == ENOENT ? -ESTALE : -1;
 	dir->lock_fd = take_lock(dir->path, O_CREAT);
 	if (dir->lock_fd >= 0)
-		return 0;
+		return is_still_ours(dir, p);
 	if (dir->lock_fd == -ENOENT)
 		return -ESTALE;
 	if (dir->lock_fd == -ESTALE || dir->lock_fd == -EWOULDBLOCK)

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { MAX_SEARCH = 128, MAX_NEEDED = 64, MAX_CONF_DEPTH = 4 };
@@ -64,11 +65,18 @@ static const char *package_hint(const char *name, char *hint, size_t bytes)
 int elfdeps_file_kind(const char *path, struct problem *p)
 {
 	unsigned char head[20] = { 0 };
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	/* a pipe that nobody writes to would block */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	struct stat st;
 	ssize_t n;
 
 	if (fd < 0)
 		return problem(p, "cannot read %s: %s", path, strerror(errno));
+	if (!fstat(fd, &st) && !S_ISREG(st.st_mode)) {
+		close(fd);
+		return problem(p, "cannot read %s: %s", path, S_ISDIR(st.st_mode) ?
+			       strerror(EISDIR) : "not a regular file");
+	}
 	n = read(fd, head, sizeof head);
 	close(fd);
 	if (n < 0)

@@ -252,9 +252,9 @@ static void copy_file(struct initramfs *archive, const char *path, int fd, const
 	pad(archive);
 }
 
-void initramfs_add_file(struct initramfs *archive, const char *path, const char *host_path)
+/* Closes fd. */
+static void copy_opened(struct initramfs *archive, const char *path, int fd, const char *host_path)
 {
-	int fd = open(host_path, O_RDONLY | O_CLOEXEC);
 	struct stat st;
 
 	if (fd < 0) {
@@ -270,6 +270,11 @@ void initramfs_add_file(struct initramfs *archive, const char *path, const char 
 	close(fd);
 }
 
+void initramfs_add_file(struct initramfs *archive, const char *path, const char *host_path)
+{
+	copy_opened(archive, path, open(host_path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), host_path);
+}
+
 static void leave_out(struct initramfs *archive, const char *host_path)
 {
 	if (!archive->left_out++)
@@ -277,21 +282,28 @@ static void leave_out(struct initramfs *archive, const char *host_path)
 			 host_path);
 }
 
-static void add_entry(struct initramfs *archive, const char *path, const char *host_path)
+static void add_opened_folder(struct initramfs *archive, const char *path, int fd,
+			      const char *host_path);
+
+/* Adds what is called `name` in the folder `at`.  Other users who may write there could put a link
+ * in its place at any moment, so that none is followed. */
+static void add_entry(struct initramfs *archive, const char *path, int at, const char *name,
+		      const char *host_path)
 {
+	enum { FLAGS = O_RDONLY | O_CLOEXEC | O_NOFOLLOW };
 	char target[PATH_MAX];
 	struct stat st;
 	ssize_t n;
 
-	if (lstat(host_path, &st)) {
+	if (fstatat(at, name, &st, AT_SYMLINK_NOFOLLOW)) {
 		fail_at(archive, -errno, host_path);
 	} else if (S_ISDIR(st.st_mode)) {
 		add_folder(archive, path, st.st_mode, st.st_mtime);
-		initramfs_add_tree(archive, path, host_path);
+		add_opened_folder(archive, path, openat(at, name, FLAGS | O_DIRECTORY), host_path);
 	} else if (S_ISREG(st.st_mode)) {
-		initramfs_add_file(archive, path, host_path);
+		copy_opened(archive, path, openat(at, name, FLAGS | O_NONBLOCK), host_path);
 	} else if (S_ISLNK(st.st_mode)) {
-		n = readlink(host_path, target, sizeof target - 1);
+		n = readlinkat(at, name, target, sizeof target - 1);
 		if (n < 0) {
 			fail_at(archive, -errno, host_path);
 			return;
@@ -306,16 +318,20 @@ static void add_entry(struct initramfs *archive, const char *path, const char *h
 	}
 }
 
-void initramfs_add_tree(struct initramfs *archive, const char *path, const char *host_path)
+/* Closes fd. */
+static void add_opened_folder(struct initramfs *archive, const char *path, int fd,
+			      const char *host_path)
 {
-	DIR *folder = opendir(host_path);
+	DIR *folder = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *entry;
 	struct stat st;
 
-	if (!folder || fstat(dirfd(folder), &st)) {
+	if (!folder || fstat(fd, &st)) {
 		fail_at(archive, -errno, host_path);
 		if (folder)
 			closedir(folder);
+		else if (fd >= 0)
+			close(fd);
 		return;
 	}
 	add_folder(archive, path, 0755, st.st_mtime);
@@ -329,9 +345,15 @@ void initramfs_add_tree(struct initramfs *archive, const char *path, const char 
 			    PATH_MAX)
 			fail_at(archive, -ENAMETOOLONG, host_path);
 		else
-			add_entry(archive, inside, outside);
+			add_entry(archive, inside, fd, entry->d_name, outside);
 	}
 	closedir(folder);
+}
+
+void initramfs_add_tree(struct initramfs *archive, const char *path, const char *host_path)
+{
+	add_opened_folder(archive, path, open(host_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+			  host_path);
 }
 
 int initramfs_finish(struct initramfs *archive)

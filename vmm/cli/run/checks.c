@@ -91,8 +91,12 @@ static int find_file(const char *given, const char *built, const char *what, cha
 		     struct problem *p)
 {
 	if (given) {
-		if (!realpath(given, path))
+		struct stat st;
+
+		if (!realpath(given, path) || stat(path, &st))
 			return problem(p, "%s %s: %s", what, given, strerror(errno));
+		if (!S_ISREG(st.st_mode))
+			return problem(p, "%s %s: not a regular file", what, given);
 		return 0;
 	}
 	if (beside_path(built, path, PATH_MAX))

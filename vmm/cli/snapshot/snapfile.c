@@ -460,6 +460,7 @@ static int check_head(struct snapfile_reader *r, struct problem *p)
 struct snapfile_reader *snapfile_open(const char *path, struct problem *p)
 {
 	struct snapfile_reader *r = calloc(1, sizeof *r);
+	struct stat st;
 
 	if (!r || inflateInit(&r->z) != Z_OK) {
 		free(r);
@@ -467,9 +468,12 @@ struct snapfile_reader *snapfile_open(const char *path, struct problem *p)
 		return NULL;
 	}
 	snprintf(r->path, sizeof r->path, "%s", path);
-	r->fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (r->fd < 0)
+	/* a pipe that nobody writes to would block */
+	r->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (r->fd < 0 || fstat(r->fd, &st))
 		problem(p, "cannot read %s: %s", path, strerror(errno));
+	else if (!S_ISREG(st.st_mode))
+		problem(p, "%s is not a snapshot of vmp", path);
 	else if (!check_head(r, p))
 		return r;
 	snapfile_close(r);
