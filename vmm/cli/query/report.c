@@ -274,8 +274,9 @@ static void put_json(FILE *file, const struct report *report, const struct total
 static void put_summary(FILE *file, const struct report *report, const struct totals *t,
 			const struct options *o, uint64_t start_ns)
 {
-	fprintf(file, "vmp: %u processors on %u host%s: boot %.0f ms, then %.0f ms\n",
-		o->machine.cpus, o->machine.hosts, o->machine.hosts > 1 ? "s" : "",
+	fprintf(file, "vmp: %u processor%s on %u host%s: boot %.0f ms, then %.0f ms\n",
+		o->machine.cpus, o->machine.cpus > 1 ? "s" : "",
+		o->machine.hosts, o->machine.hosts > 1 ? "s" : "",
 		ms_between(start_ns, t->boot_ns), ms_between(t->boot_ns, t->end_ns));
 	fprintf(file, "     %-16s %9s %13s %9s %9s\n", "seconds", "native", "shared memory",
 		"emulation", "idle");

@@ -179,8 +179,9 @@ void status_print(FILE *out, const char *name, const struct machine_info *info,
 		print_json(out, name, info, before, now);
 		return;
 	}
-	fprintf(out, "%s: %u processors, %u MiB, %u host%s", name, info->machine.cpus,
-		info->machine.mem_mib, count_hosts(now), count_hosts(now) > 1 ? "s" : "");
+	fprintf(out, "%s: %u processor%s, %u MiB, %u host%s", name, info->machine.cpus,
+		info->machine.cpus > 1 ? "s" : "", info->machine.mem_mib,
+		count_hosts(now), count_hosts(now) > 1 ? "s" : "");
 	if (now->hosts.came || now->hosts.went)
 		fprintf(out, " (%u came, %u went)", now->hosts.came, now->hosts.went);
 	if (now->hosts.policy != POLICY_AUTO)

@@ -203,10 +203,11 @@ static int check_memory(const struct options *o, struct problem *p)
 
 	hostmem_look(&has, "");
 	if (!o->cluster && needed > has.mib)
-		return problem(p, "--mem %uM on %u host%s with %u processors needs %llu MiB, and "
+		return problem(p, "--mem %uM on %u host%s with %u processor%s needs %llu MiB, and "
 			       "%s is %llu MiB",
 			       o->machine.mem_mib, o->machine.hosts,
 			       o->machine.hosts > 1 ? "s" : "", o->machine.cpus,
+			       o->machine.cpus > 1 ? "s" : "",
 			       (unsigned long long)needed, hostmem_name(&has),
 			       (unsigned long long)has.mib);
 	if (check_resource(RLIMIT_AS,

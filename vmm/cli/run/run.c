@@ -171,8 +171,9 @@ static void on_tick(void *context)
 		dprintf(2, "\r\033[Kvmp: %s, %u s", doing,
 			(unsigned)((run_now_ns() - run->start_ns) / 1000000000));
 	else
-		dprintf(2, "\r\033[Kvmp: %u processors on %u host%s: waiting for the first output, "
-			"%u s", run->o->machine.cpus, run->o->machine.hosts,
+		dprintf(2, "\r\033[Kvmp: %u processor%s on %u host%s: waiting for the first "
+			"output, %u s", run->o->machine.cpus, run->o->machine.cpus > 1 ? "s" : "",
+			run->o->machine.hosts,
 			run->o->machine.hosts > 1 ? "s" : "",
 			(unsigned)((run_now_ns() - run->start_ns) / 1000000000));
 	run->progress_shown = true;

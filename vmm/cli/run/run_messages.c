@@ -31,8 +31,9 @@ void run_on_machine_up(struct run *run, const struct message *m, const struct ms
 	}
 	loop_remove(run->starter);
 	run->starter = NULL;
-	dprintf(2, "%c%s: %u processors on %u host%s, up after %.1f s\n", 0, run->rundir.name,
-		run->o->machine.cpus, run->o->machine.hosts, run->o->machine.hosts > 1 ? "s" : "",
+	dprintf(2, "%c%s: %u processor%s on %u host%s, up after %.1f s\n", 0, run->rundir.name,
+		run->o->machine.cpus, run->o->machine.cpus > 1 ? "s" : "",
+		run->o->machine.hosts, run->o->machine.hosts > 1 ? "s" : "",
 		(run_now_ns() - run->start_ns) / 1e9);
 	dup2(run->log_fd, 2);
 	run_standby_look(run);
