@@ -156,6 +156,7 @@ static void other_requests_are_refused(void)
 		{ "host", 22 },	    { "host", 1023 },	 { "host", 0 },	      { "host", -1 },
 		{ "host", 65536 },  { "", 28100 },	 { "-oProxyCommand=x", 28100 },
 		{ "a b", 28100 },   { "a\nb", 28100 },	 { "a\x7f", 28100 },
+		{ "a;b", 28100 },   { "$(b)@a", 28100 }, { "a`b`", 28100 },
 	};
 	struct door d = open_door();
 	struct tunnel_request r = { .port = 28100 };

@@ -115,14 +115,17 @@ static void reap(void)
 
 /* ---- requests ---- */
 
+/* ssh may pass a login to a shell (ProxyCommand, Match exec): what a shell would obey is refused,
+ * as newer versions of ssh do. */
 static bool is_login(const char *login)
 {
+	static const char obeyed[] = "'`\"$\\;&<>|(){}";
 	size_t n = strnlen(login, MAX_TUNNEL_LOGIN);
 
 	if (!n || n == MAX_TUNNEL_LOGIN || *login == '-')
 		return false;
 	for (size_t i = 0; i < n; i++)
-		if (login[i] <= ' ' || login[i] == 127)
+		if (login[i] <= ' ' || login[i] == 127 || strchr(obeyed, login[i]))
 			return false;
 	return true;
 }
