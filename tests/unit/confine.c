@@ -19,6 +19,7 @@
 #include <unistd.h>
 #include "base/confine.h"
 #include "base/types.h"
+#include "tests/unit/outcome.h"
 #include "tests/unit/unit.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -26,19 +27,6 @@ enum { SANITIZED = 1 };
 #else
 enum { SANITIZED = 0 };
 #endif
-enum { KILLED = 1000 /* + the signal */, FAILED = 99 };
-
-/* Returns the exit status of a process that does this, or KILLED + signal. */
-static int outcome(int (*run)(void))
-{
-	int status = 0;
-	pid_t child = fork();
-
-	if (!child)
-		_exit(run());
-	CU_ASSERT_FATAL(child > 0 && waitpid(child, &status, 0) == child);
-	return WIFSIGNALED(status) ? KILLED + WTERMSIG(status) : WEXITSTATUS(status);
-}
 
 static void confine(void)
 {
